@@ -1,0 +1,52 @@
+"""A LORE fit: solve from a cold or a given start, then move between ranks while that pays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lore_active.lift import lifted, steepest_directions, trimmed
+from lore_active.pairs import Pairs
+from lore_active.solver import Settings, Solution, solve
+from lore_active.types import Floats
+
+# Spread of a cold start's items along one axis: wide, so that items can pass each other.
+COLD_SPREAD = 5.0**0.5
+
+
+def fit(
+    pairs: Pairs,
+    settings: Settings,
+    start: Floats | None = None,
+    curvature: float | None = None,
+    certify: bool = True,
+) -> Solution:
+    """Fit answers; without a `start`, from the spectral one.
+
+    With `certify`, the result is one that neither a further dimension nor one less improves.
+    Without, the solve alone: for a refit after a few new answers, from a certified solution.
+    """
+    point = spectral_start(pairs, settings) if start is None else start
+    best = solve(pairs, point, settings, curvature)
+    iterations = best.iterations
+    while certify:
+        better = trimmed(pairs, best, settings) or lifted(pairs, best, settings)
+        if better is None:
+            break
+        iterations += better.iterations
+        best = better
+    return replace(best, iterations=iterations)
+
+
+def spectral_start(pairs: Pairs, settings: Settings) -> Floats:
+    """A start made from the answers alone: the directions in which coinciding items want apart."""
+    count = min(settings.n_components, pairs.n_objects - 1)
+    together = np.zeros((pairs.n_objects, 1))
+    directions = steepest_directions(pairs, together, settings.margin, count)
+    return directions * (COLD_SPREAD * np.sqrt(pairs.n_objects))
+
+
+def random_start(n_objects: int, n_components: int, seed: int, spread: float = COLD_SPREAD) -> Floats:
+    """Independent Gaussian coordinates of standard deviation `spread`."""
+    return np.random.default_rng(seed).normal(0.0, spread, (n_objects, n_components))

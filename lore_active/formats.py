@@ -1,0 +1,159 @@
+"""Reading tables of answers and writing embeddings: files in, files out, no validation of content."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.errors import InvalidTriplets
+from lore_active.types import Floats
+
+# The header names understood, in the order (anchor, nearer, farther).
+HEADERS = (("anchor", "nearer", "farther"), ("head", "winner", "loser"))
+WEIGHT = "weight"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of three cells as they stood in a file, and where each row stood."""
+
+    name: str
+    rows: Any
+    lines: Sequence[int] | None = None
+    weights: Any = None
+    labels: tuple[str, ...] | None = None
+
+    def place(self, row: int) -> str:
+        """How to tell a person where a row is."""
+        if self.lines is None:
+            return f"row {row} (counted from 0) of {self.name}"
+        return f"line {self.lines[row]} of {self.name}"
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a CSV, `.npy` or `.npz` file of answers."""
+    file = Path(path)
+    try:
+        if file.suffix.lower() in (".npy", ".npz"):
+            return _read_numpy(file)
+        return _read_csv(file)
+    except FileNotFoundError:
+        raise InvalidTriplets(f"There is no file {file}.") from None
+    except IsADirectoryError:
+        raise InvalidTriplets(f"{file} is a folder, but a file of answers is needed.") from None
+    except PermissionError:
+        raise InvalidTriplets(f"{file} may not be read by this user.") from None
+
+
+def _read_csv(file: Path) -> Table:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidTriplets(
+            f"{file.name} is not text in UTF-8 (byte {error.start} is {error.object[error.start]:#04x})."
+        ) from None
+    reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append([cell.strip() for cell in row])
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise InvalidTriplets(f"Line {reader.line_num} of {file.name}: {error}.") from None
+    if not rows:
+        raise InvalidTriplets(f"{file.name} is empty: it holds no answers.")
+    names = [cell.lower() for cell in rows[0]]
+    for header in HEADERS:
+        if set(header) <= set(names):
+            return _named_columns(file.name, names, header, rows[1:], lines[1:])
+    if len(rows[0]) != 3 or set(names) & {name for header in HEADERS for name in header}:
+        known = " or ".join(",".join(header) for header in HEADERS)
+        raise InvalidTriplets(
+            f"Line {lines[0]} of {file.name} is {','.join(rows[0])!r:.80}: expected the header "
+            f"{known}, or three columns without a header."
+        )
+    return Table(file.name, rows, lines)
+
+
+def _named_columns(
+    name: str, names: list[str], header: Sequence[str], rows: list[list[str]], lines: list[int]
+) -> Table:
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise InvalidTriplets(
+                f"Ragged answers: line {line} of {name} has {len(row)} values, but the header "
+                f"has {len(names)}."
+            )
+    wanted = [names.index(column) for column in header]
+    weights = None
+    if WEIGHT in names:
+        at = names.index(WEIGHT)
+        weights = [_weight(row[at], line, name) for row, line in zip(rows, lines, strict=True)]
+    return Table(name, [[row[k] for k in wanted] for row in rows], lines, weights)
+
+
+def _weight(cell: str, line: int, name: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise InvalidTriplets(f"Line {line} of {name}: weight {cell!r} is not a number.") from None
+
+
+def _read_numpy(file: Path) -> Table:
+    try:
+        content = np.load(file, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return Table(file.name, content)
+        with content:
+            arrays = {key: content[key] for key in content.files}
+    except (ValueError, OSError, EOFError) as error:
+        if isinstance(error, (FileNotFoundError, IsADirectoryError, PermissionError)):
+            raise
+        raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
+    weights = arrays.get("weights")
+    labels = arrays.get("labels")
+    known = None if labels is None else tuple(str(label) for label in labels)
+    for header in HEADERS:
+        if set(header) <= set(arrays):
+            return Table(file.name, _stacked(arrays, header), None, weights, known)
+    if "triplets" in arrays:
+        return Table(file.name, arrays["triplets"], None, weights, known)
+    if len(arrays) == 1:
+        return Table(file.name, next(iter(arrays.values())))
+    raise InvalidTriplets(
+        f"{file.name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
+        "'anchor', 'nearer' and 'farther'."
+    )
+
+
+def _stacked(arrays: dict[str, NDArray[Any]], header: Sequence[str]) -> NDArray[Any]:
+    sizes = {column: arrays[column].shape for column in header}
+    if len(set(sizes.values())) > 1:
+        raise InvalidTriplets(f"The arrays differ in size: {sizes}.")
+    return np.column_stack([arrays[column] for column in header])
+
+
+def write_embedding(
+    path: str | os.PathLike[str], embedding: Floats, labels: Sequence[str] | None = None
+) -> None:
+    """Write an embedding as CSV: `item,dim_0,dim_1,…`, numbers in full precision."""
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["item", *(f"dim_{k}" for k in range(embedding.shape[1]))])
+        for item, row in enumerate(embedding):
+            name = item if labels is None else neutral(labels[item])
+            writer.writerow([name, *(repr(float(value)) for value in row)])
+
+
+def neutral(text: str) -> str:
+    """A text cell that no spreadsheet will run as a formula."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
