@@ -24,14 +24,16 @@ def fit(
 ) -> Solution:
     """Fit answers; without a `start`, from the spectral one.
 
-    With `certify`, the result is one that neither a further dimension nor one less improves.
-    Without, the solve alone: for a refit after a few new answers, from a certified solution.
+    With `certify`, the result is one that no further dimension improves (nor one less, where the
+    settings say `trim`). Without, the solve alone: for a refit after a few new answers, from a
+    certified solution.
     """
     point = spectral_start(pairs, settings) if start is None else start
     best = solve(pairs, point, settings, curvature)
     iterations = best.iterations
     while certify:
-        better = trimmed(pairs, best, settings) or lifted(pairs, best, settings)
+        better = trimmed(pairs, best, settings) if settings.trim else None
+        better = better or lifted(pairs, best, settings)
         if better is None:
             break
         iterations += better.iterations
@@ -44,9 +46,11 @@ def spectral_start(pairs: Pairs, settings: Settings) -> Floats:
     count = min(settings.n_components, pairs.n_objects - 1)
     together = np.zeros((pairs.n_objects, 1))
     directions = steepest_directions(pairs, together, settings.margin, count)
-    return directions * (COLD_SPREAD * np.sqrt(pairs.n_objects))
+    return np.asarray(directions * (COLD_SPREAD * np.sqrt(pairs.n_objects)))
 
 
-def random_start(n_objects: int, n_components: int, seed: int, spread: float = COLD_SPREAD) -> Floats:
+def random_start(
+    n_objects: int, n_components: int, seed: int, spread: float = COLD_SPREAD
+) -> Floats:
     """Independent Gaussian coordinates of standard deviation `spread`."""
     return np.random.default_rng(seed).normal(0.0, spread, (n_objects, n_components))

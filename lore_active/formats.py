@@ -1,4 +1,4 @@
-"""Reading tables of answers and writing embeddings: files in, files out, no validation of content."""
+"""Files in, files out: tables of answers, embeddings. Content is checked elsewhere."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def _read_csv(file: Path) -> Table:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidTriplets(
-            f"{file.name} is not text in UTF-8 (byte {error.start} is {error.object[error.start]:#04x})."
+            f"{file.name} is not text in UTF-8: byte {error.start} is "
+            f"{error.object[error.start]:#04x}."
         ) from None
     reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
     rows: list[list[str]] = []
@@ -146,7 +147,7 @@ def write_embedding(
     path: str | os.PathLike[str], embedding: Floats, labels: Sequence[str] | None = None
 ) -> None:
     """Write an embedding as CSV: `item,dim_0,dim_1,…`, numbers in full precision."""
-    with open(path, "w", encoding="utf-8", newline="") as stream:
+    with Path(path).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["item", *(f"dim_{k}" for k in range(embedding.shape[1]))])
         for item, row in enumerate(embedding):

@@ -1,4 +1,4 @@
-"""How kernels are compiled: nogil, cached on disk where a disk will take it, in memory where not."""
+"""How kernels are compiled: nogil, cached on disk where that can be written, in memory else."""
 
 from __future__ import annotations
 

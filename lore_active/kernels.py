@@ -410,3 +410,20 @@ def descend(
         grad_ahead = np.empty_like(z)
         laplacian_times(ahead, first, second, distance, pull, grad_ahead)
     return z, scale, objective, off, iterations, curvature
+
+
+def warm() -> None:
+    """Compile every kernel, or load it from the cache, before anybody waits for it."""
+    first = np.array([0, 0, 1], dtype=np.int32)
+    second = np.array([1, 2, 2], dtype=np.int32)
+    near = np.array([0, 1, 0], dtype=np.int32)
+    far = np.array([1, 2, 2], dtype=np.int32)
+    weight = np.full(3, 1.0 / 3.0)
+    z = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 2.0]])
+    distance = np.empty(3)
+    pull = np.empty(3)
+    distances(z, first, second, distance)
+    answers(distance, near, far, weight, 1.0, pull)
+    laplacian_times(z, first, second, distance, pull, np.empty_like(z))
+    lowest(first, second, distance, pull, 3, 1)
+    descend(z, first, second, near, far, weight, 1.0, 0.01, 0.5, 1e-3, 2, 0.1, np.inf)

@@ -23,7 +23,8 @@ class Settings:
     lam: weight of the rank penalty. power: its exponent p in (0, 1]. margin: by how much the
     farther item should be farther. tolerance: relative imbalance of the two gradients at which a
     point counts as stationary. max_iter: iterations that one solve may take. n_components: the
-    most dimensions considered.
+    most dimensions considered. trim: whether a fit also tries to do without its weakest
+    dimension, which finds lower objectives and lower ranks.
     """
 
     lam: float = 0.01
@@ -32,6 +33,7 @@ class Settings:
     tolerance: float = 1e-4
     max_iter: int = 5000
     n_components: int = 15
+    trim: bool = False
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, 0.0 < self.lam < math.inf, "a positive number")
@@ -48,7 +50,7 @@ class Settings:
 
 
 def _whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _require(name: str, value: object, holds: bool, rule: str) -> None:
@@ -87,7 +89,8 @@ def solve(
     """Minimise from `start`. With a `goal`, give up early when it is out of reach."""
     if start.ndim != 2 or start.shape[0] != pairs.n_objects:
         raise InvalidParameter(
-            f"The start has shape {start.shape}, but must have {pairs.n_objects} rows, one per item."
+            f"The start has shape {start.shape}, but must have {pairs.n_objects} rows, one for "
+            "each item."
         )
     if not np.all(np.abs(start) <= WIDEST_START):
         raise InvalidParameter(

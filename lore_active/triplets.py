@@ -245,9 +245,7 @@ def _from_numbers(
     return Triplets(a, i, j, _weights(weights, len(a), place), count, known)
 
 
-def _item_count(
-    rows: NDArray[Any], n_objects: int | None, labels: tuple[str, ...] | None
-) -> int:
+def _item_count(rows: NDArray[Any], n_objects: int | None, labels: tuple[str, ...] | None) -> int:
     if n_objects is None:
         return max(int(rows.max()) + 1, FEWEST_ITEMS) if labels is None else len(labels)
     if isinstance(n_objects, bool) or not isinstance(n_objects, (int, np.integer)):

@@ -1,0 +1,51 @@
+# Two commands matter: `make demo` shows the main job, `make test` checks everything.
+# Each installs what it needs into .venv, from Python 3.11 or newer.
+
+PYTHON ?= python3
+BIN := .venv/bin
+BENCH := .venv-bench/bin
+
+.PHONY: help demo test lint bench bench-fit bench-paper clean
+
+help:
+	@echo "make demo         fit simulated answers with the lore-active command"
+	@echo "make test         lint, types and tests"
+	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
+	@echo "make bench-fit    speed of the fit beside the reference implementation"
+	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
+	@echo "make clean        remove environments and caches"
+
+.venv/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "lore-active needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+.venv-bench/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+demo: .venv/.installed
+	$(BIN)/python -m benchmarks.demo
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: bench-fit bench-paper
+
+bench-fit: .venv-bench/.installed
+	$(BENCH)/python -m benchmarks.fit
+
+bench-paper: .venv/.installed
+	$(BIN)/python -m benchmarks.paper
+
+clean:
+	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

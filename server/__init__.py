@@ -1,0 +1,1 @@
+"""The web side of lore-active: serves studies to participants and experimenters."""
