@@ -32,7 +32,9 @@ def fit(
     best = solve(pairs, point, settings, curvature)
     iterations = best.iterations
     while certify:
-        better = trimmed(pairs, best, settings) if settings.trim else None
+        # From one dimension to none is always worth a look: it costs a single evaluation.
+        narrower = settings.trim or best.rank == 1
+        better = trimmed(pairs, best, settings) if narrower else None
         better = better or lifted(pairs, best, settings)
         if better is None:
             break

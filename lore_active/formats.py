@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,14 +112,13 @@ def _weight(cell: str, line: int, name: str) -> float:
 
 def _read_numpy(file: Path) -> Table:
     try:
-        content = np.load(file, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            return Table(file.name, content)
-        with content:
-            arrays = {key: content[key] for key in content.files}
-    except (ValueError, OSError, EOFError) as error:
-        if isinstance(error, (FileNotFoundError, IsADirectoryError, PermissionError)):
-            raise
+        with file.open("rb") as stream:
+            content = np.load(stream, allow_pickle=False)
+            if isinstance(content, np.ndarray):
+                return Table(file.name, content)
+            with content:
+                arrays = {key: content[key] for key in content.files}
+    except (ValueError, EOFError, BadZipFile) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
     weights = arrays.get("weights")
     labels = arrays.get("labels")

@@ -53,9 +53,10 @@ def lifted(pairs: Pairs, solution: Solution, settings: Settings) -> Solution | N
 
 def trimmed(pairs: Pairs, solution: Solution, settings: Settings) -> Solution | None:
     """The better solution without the weakest dimension, or None if there is none."""
-    if solution.rank < 2:
+    if solution.rank == 0:
         return None
-    return _race(pairs, solution.embedding[:, :-1], solution, settings)
+    start = solution.embedding[:, :-1] if solution.rank > 1 else np.zeros((pairs.n_objects, 1))
+    return _race(pairs, start, solution, settings)
 
 
 def _race(pairs: Pairs, start: Floats, best: Solution, settings: Settings) -> Solution | None:

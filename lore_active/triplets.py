@@ -76,6 +76,10 @@ def _array_row(row: int) -> str:
     return f"row {row} (counted from 0)"
 
 
+def _sentence(start: str) -> str:
+    return start[:1].upper() + start[1:]
+
+
 def _fail(message: str) -> NoReturn:
     raise InvalidTriplets(message)
 
@@ -176,7 +180,7 @@ def _whole(array: NDArray[Any], place: Callable[[int], str]) -> NDArray[np.int64
         value = array[row, column]
         what = "is missing or not a number" if np.isnan(value) else "is not a whole number"
         _fail(
-            f"{place(int(row)).capitalize()}: {COLUMNS[column]} {value} {what}. "
+            f"{_sentence(place(int(row)))}: {COLUMNS[column]} {value} {what}. "
             "Items are numbered 0, 1, 2, …"
         )
     return array.astype(np.int64)
@@ -198,7 +202,7 @@ def _from_labels(
         for column, cell in enumerate(cells):
             if cell not in number:
                 _fail(
-                    f"{place(row).capitalize()}: {COLUMNS[column]} {cell!r} is not among the "
+                    f"{_sentence(place(row))}: {COLUMNS[column]} {cell!r} is not among the "
                     f"{len(known)} known labels."
                 )
             rows[row, column] = number[cell]
@@ -231,7 +235,7 @@ def _from_numbers(
     if bad.any():
         row, column = np.argwhere(bad)[0]
         _fail(
-            f"{place(int(row)).capitalize()}: {COLUMNS[column]} {rows[row, column]} is out of "
+            f"{_sentence(place(int(row)))}: {COLUMNS[column]} {rows[row, column]} is out of "
             f"range: there are {count} items, numbered 0 to {count - 1}."
         )
     a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
@@ -239,7 +243,7 @@ def _from_numbers(
     if repeated.any():
         row = int(np.flatnonzero(repeated)[0])
         _fail(
-            f"{place(row).capitalize()}: ({a[row]}, {i[row]}, {j[row]}) names an item twice. "
+            f"{_sentence(place(row))}: ({a[row]}, {i[row]}, {j[row]}) names an item twice. "
             "Anchor, nearer and farther must be three different items."
         )
     return Triplets(a, i, j, _weights(weights, len(a), place), count, known)
@@ -269,7 +273,7 @@ def _weights(weights: ArrayLike | None, count: int, place: Callable[[int], str])
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        _fail(f"{place(row).capitalize()}: weight {array[row]} is not a number of 0 or more.")
+        _fail(f"{_sentence(place(row))}: weight {array[row]} is not a number of 0 or more.")
     if not array.sum() > 0:
         _fail("All weights are 0: at least one answer must count.")
     return np.ascontiguousarray(array)

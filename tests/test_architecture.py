@@ -1,0 +1,70 @@
+"""The house rules that a reader relies on, checked instead of promised."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(ROOT.glob("lore_active/**/*.py"))
+FORBIDDEN = {"flask", "sqlite3", "socket", "urllib", "http", "requests", "server", "pickle"}
+
+
+def imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[0]
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: file.stem)
+def test_the_library_is_pure(file):
+    allowed_clock = file.name == "cli.py"
+    found = set(imports(file))
+    assert not found & FORBIDDEN
+    assert allowed_clock or not found & {"time", "datetime", "random"}
+
+
+@pytest.mark.parametrize(
+    "file", [*MODULES, *sorted(ROOT.glob("server/**/*.py"))], ids=lambda file: file.stem
+)
+def test_every_module_says_what_it_is_for(file):
+    assert ast.get_docstring(ast.parse(file.read_text()))
+
+
+def test_a_read_only_install_falls_back_to_memory(tmp_path):
+    shutil.copytree(
+        ROOT / "lore_active", tmp_path / "lore_active", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    # A file where the cache folder should be: unwritable even for an administrator.
+    (tmp_path / "lore_active" / "__pycache__").write_text("")
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    code = (
+        "from lore_active import LORE, kernels; import lore_active; kernels.warm();"
+        "print(lore_active.__file__, LORE().fit([[0, 1, 2], [1, 0, 2]]).rank_)"
+    )
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "XDG"))
+    }
+    environment |= {
+        "PYTHONPATH": str(tmp_path),
+        "HOME": str(nowhere),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith(str(tmp_path / "lore_active"))
