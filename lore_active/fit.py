@@ -13,6 +13,10 @@ from lore_active.types import Floats
 
 # Spread of a cold start's items along one axis: wide, so that items can pass each other.
 COLD_SPREAD = 5.0**0.5
+# A cold start first settles roughly under a weaker penalty. Under the full one, columns that the
+# answers would need can die before the items have found their places.
+EASE_PENALTY = 1.0 / 3.0
+EASE_TOLERANCE = 0.1
 
 
 def fit(
@@ -24,13 +28,22 @@ def fit(
 ) -> Solution:
     """Fit answers; without a `start`, from the spectral one.
 
+    A start with all `n_components` columns is taken as a cold one, a narrower start as a
+    solution of fewer or slightly other answers.
+
     With `certify`, the result is one that no further dimension improves (nor one less, where the
     settings say `trim`). Without, the solve alone: for a refit after a few new answers, from a
     certified solution.
     """
     point = spectral_start(pairs, settings) if start is None else start
+    iterations = 0
+    if start is None or start.shape[1] >= settings.n_components:
+        tolerance = max(EASE_TOLERANCE, settings.tolerance)
+        weaker = replace(settings, lam=EASE_PENALTY * settings.lam, tolerance=tolerance)
+        eased = solve(pairs, point, weaker, curvature)
+        point, curvature, iterations = eased.embedding, eased.curvature, eased.iterations
     best = solve(pairs, point, settings, curvature)
-    iterations = best.iterations
+    iterations += best.iterations
     while certify:
         # From one dimension to none is always worth a look: it costs a single evaluation.
         narrower = settings.trim or best.rank == 1

@@ -1,0 +1,43 @@
+"""Tables and notes that a benchmark prints and keeps under docs/benchmarks."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import numba
+import numpy as np
+
+FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
+
+
+class Page:
+    """A Markdown page that is printed while it grows and written at the end."""
+
+    def __init__(self, name: str, title: str, command: str) -> None:
+        self._file = FOLDER / f"{name}.md"
+        self._lines: list[str] = []
+        self.text(f"# {title}\n\nWritten by `{command}`. {machine()}")
+
+    def text(self, text: str) -> None:
+        self._lines += [text, ""]
+        print(text + "\n", flush=True)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+        self.text("\n".join(lines))
+
+    def write(self) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self._file.write_text("\n".join(self._lines).rstrip() + "\n", encoding="utf-8")
+        print(f"written: {self._file.relative_to(FOLDER.parent.parent)}")
+
+
+def machine() -> str:
+    """What the figures were measured with."""
+    return (
+        f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}, "
+        f"{platform.machine()}; absolute times are of a shared machine, ratios travel better."
+    )
