@@ -202,8 +202,9 @@ def warm_refit(page: Page) -> None:
 
 
 CHILD = """
-import resource, sys
+import sys
 import numpy as np
+from benchmarks.fit import peak_kib
 from lore_active import kernels
 from lore_active.fit import fit
 from lore_active.pairs import as_pairs
@@ -212,13 +213,24 @@ from lore_active.triplets import as_triplets
 kernels.warm()
 answers = np.load(sys.argv[1])
 items = int(sys.argv[2])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kib()
 fit(as_pairs(as_triplets(answers, items)), Settings(max_iter=5))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak_kib() - before)
 """
 
 
+def peak_kib() -> int:
+    """Highest resident size of this process so far. (getrusage keeps the parent's across exec.)"""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    raise RuntimeError("This system does not tell a process's peak memory.")
+
+
 def memory(page: Page) -> None:
+    if not Path("/proc/self/status").exists():
+        page.text("## Memory\n\nNot measured: this system does not tell a process's peak.")
+        return
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answers.npy"
@@ -232,17 +244,12 @@ def memory(page: Page) -> None:
                 check=True,
             )
             own = answers.nbytes / 2**20
-            extra = int(told.stdout) * resource_unit() / 2**20
+            extra = int(told.stdout) / 2**10
             rows.append([items, f"{count:,}", f"{own:.1f}", f"{extra:.1f}", f"{4 * own + 50:.1f}"])
     page.text(
         "## Memory\n\nWhat a fit adds to the process's peak, in MiB, in a process of its own."
     )
     page.table(["items", "answers", "answers' own size", "added peak", "4 × own + 50"], rows)
-
-
-def resource_unit() -> int:
-    """ru_maxrss counts kibibytes, except on macOS."""
-    return 1 if sys.platform == "darwin" else 1024
 
 
 def main() -> None:

@@ -25,6 +25,14 @@ FARTHEST_EXPONENT = 700.0
 # it would need more than RACE_PATIENCE times as many to get there.
 RACE_STRIDE = 10
 RACE_PATIENCE = 5.0
+# Quasi-Newton steps take over from proximal ones once the rank has held for POLISH_PATIENCE
+# iterations and the imbalance is below POLISH_FROM. They remember POLISH_MEMORY steps, halve a
+# step at most POLISH_HALVINGS times, and leave when a dimension shrinks by POLISH_COLLAPSE.
+POLISH_PATIENCE = 5
+POLISH_FROM = 0.3
+POLISH_MEMORY = 8
+POLISH_HALVINGS = 12
+POLISH_COLLAPSE = 0.3
 # Added to a singular value in the penalty's slope, so that it stays finite at zero.
 SLOPE_FLOOR = 1e-6
 # Enough Lanczos steps for the lowest few eigenvalues of thousands of items; exact below this size.
@@ -186,6 +194,24 @@ def inner(x: Floats, y: Floats) -> float:
 
 
 @kernel
+def add_scaled(y: Floats, factor: float, x: Floats) -> None:
+    """y += factor x. A call, where an array expression would be compiled anew each time."""
+    for a in range(y.shape[0]):
+        for k in range(y.shape[1]):
+            y[a, k] += factor * x[a, k]
+
+
+@kernel
+def combined(x: Floats, factor: float, y: Floats) -> Floats:
+    """x + factor y."""
+    out = np.empty_like(x)
+    for a in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[a, k] = x[a, k] + factor * y[a, k]
+    return out
+
+
+@kernel
 def principal(x: Floats) -> tuple[Floats, Floats]:
     """Singular values of x, largest first, and the basis that turns x to its principal axes.
 
@@ -221,6 +247,15 @@ def penalty_slope(scale: Floats, lam: float, power: float) -> Floats:
 
 
 @kernel
+def norm_of(values: Floats) -> float:
+    """Euclidean norm of a vector."""
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k] * values[k]
+    return float(np.sqrt(total))
+
+
+@kernel
 def imbalance(z: Floats, grad: Floats, scale: Floats, slope: Floats) -> float:
     """How far z is from stationary: the loss's gradient and the penalty's must cancel.
 
@@ -232,10 +267,7 @@ def imbalance(z: Floats, grad: Floats, scale: Floats, slope: Floats) -> float:
         for k in range(z.shape[1]):
             rest = grad[a, k] + z[a, k] * slope[k] / scale[k]
             left += rest * rest
-    whole = 0.0
-    for k in range(scale.shape[0]):
-        whole += slope[k] * slope[k]
-    return float(np.sqrt(left / whole))
+    return float(np.sqrt(left) / norm_of(slope))
 
 
 @kernel
@@ -249,36 +281,33 @@ def lowest(
     Returns at most `count` pairs, lowest first; the Laplacian itself is never formed.
     """
     steps = min(items - 1, max(LANCZOS_STEPS, 3 * count))
-    basis = np.zeros((steps + 1, items))
+    ones = np.ones((items, 1))
+    basis = np.zeros((steps, items, 1))
     diagonal = np.zeros(steps)
     beside = np.zeros(steps)
+    rest = np.empty((items, 1))
     state = 1
     for a in range(items):
         state = (state * 16807) % 2147483647
-        basis[0, a] = state / 2147483647.0
-    basis[0] -= basis[0].sum() / items
-    basis[0] /= np.sqrt((basis[0] * basis[0]).sum())
-    column = np.empty((items, 1))
-    product = np.empty((items, 1))
-    done = 0
+        rest[a, 0] = state / 2147483647.0
+    add_scaled(rest, -inner(rest, ones) / items, ones)
+    norm = np.sqrt(inner(rest, rest))
     size = 0.0
-    for m in range(steps):
-        column[:, 0] = basis[m]
-        laplacian_times(column, first, second, distance, pull, product)
-        rest = product[:, 0].copy()
-        diagonal[m] = (rest * basis[m]).sum()
-        size = max(size, abs(diagonal[m]))
-        done = m + 1
+    done = 0
+    while done < steps:
+        add_scaled(basis[done], 1.0 / norm, rest)
+        laplacian_times(basis[done], first, second, distance, pull, rest)
+        diagonal[done] = inner(rest, basis[done])
+        done += 1
         for _ in range(2):
-            for k in range(m + 1):
-                rest -= (rest * basis[k]).sum() * basis[k]
-            rest -= rest.sum() / items
-        norm = np.sqrt((rest * rest).sum())
-        size = max(size, norm)
-        if norm <= 1e-12 * size or m + 1 == steps:
+            for k in range(done):
+                add_scaled(rest, -inner(rest, basis[k]), basis[k])
+            add_scaled(rest, -inner(rest, ones) / items, ones)
+        norm = np.sqrt(inner(rest, rest))
+        size = max(size, abs(diagonal[done - 1]), norm)
+        beside[done - 1] = norm
+        if norm <= 1e-12 * size:
             break
-        beside[m] = norm
-        basis[m + 1] = rest / norm
     small = np.zeros((done, done))
     for m in range(done):
         small[m, m] = diagonal[m]
@@ -290,8 +319,125 @@ def lowest(
     out = np.zeros((items, found))
     for k in range(found):
         for m in range(done):
-            out[:, k] += vectors[m, k] * basis[m]
+            add_scaled(out[:, k : k + 1], vectors[m, k], basis[m])
     return values[:found].copy(), out
+
+
+@kernel
+def full_gradient(
+    z: Floats, grad: Floats, scale: Floats, basis: Floats, lam: float, power: float
+) -> Floats:
+    """Gradient of loss and penalty together, where every singular value is positive.
+
+    The penalty's part is z V diag(slope / scale) V', with V the basis of z's principal axes.
+    """
+    slope = penalty_slope(scale, lam, power)
+    bent = np.empty_like(basis)
+    for k in range(basis.shape[0]):
+        for m in range(basis.shape[1]):
+            bent[k, m] = basis[k, m] * slope[m] / scale[m]
+    out = rotated(z, rotated(bent, basis.T.copy()))
+    add_scaled(out, 1.0, grad)
+    return out
+
+
+@kernel
+def polish(
+    start: Floats,
+    first: Indices,
+    second: Indices,
+    near: Indices,
+    far: Indices,
+    weight: Floats,
+    margin: float,
+    lam: float,
+    power: float,
+    tolerance: float,
+    most: int,
+    curvature: float,
+    goal: float,
+) -> tuple[Floats, Floats, float, float, int]:
+    """Limited-memory quasi-Newton steps among embeddings of one rank, where all is smooth.
+
+    Proximal steps find out which dimensions live; once that is settled these steps arrive in a
+    fraction of the passes. Stops short when a dimension is dying, which is not theirs to decide.
+    Returns embedding, singular values, objective, imbalance and iterations.
+    """
+    items, columns = start.shape
+    distance = np.empty(first.shape[0])
+    pull = np.empty(first.shape[0])
+    grad = np.empty_like(start)
+    x = start
+    scale, basis = principal(x)
+    weakest = POLISH_COLLAPSE * scale[columns - 1]
+    distances(x, first, second, distance)
+    loss = answers(distance, near, far, weight, margin, pull)
+    objective = loss + penalty(scale, lam, power)
+    laplacian_times(x, first, second, distance, pull, grad)
+    g = full_gradient(x, grad, scale, basis, lam, power)
+    slope = penalty_slope(scale, lam, power)
+    off = np.sqrt(inner(g, g)) / norm_of(slope)
+    steps = np.empty((POLISH_MEMORY, items, columns))
+    turns = np.empty((POLISH_MEMORY, items, columns))
+    rho = np.empty(POLISH_MEMORY)
+    share = np.empty(POLISH_MEMORY)
+    kept = 0
+    unit = 1.0 / curvature
+    iterations = 0
+    checkpoint = objective
+    while iterations < most and off > tolerance:
+        if iterations % RACE_STRIDE == 0 and iterations > 0:
+            if objective - goal > RACE_PATIENCE * (checkpoint - objective):
+                break
+            checkpoint = objective
+        iterations += 1
+        way = combined(g, -2.0, g)
+        oldest = max(0, kept - POLISH_MEMORY)
+        for q in range(kept - 1, oldest - 1, -1):
+            m = q % POLISH_MEMORY
+            share[m] = rho[m] * inner(steps[m], way)
+            add_scaled(way, -share[m], turns[m])
+        add_scaled(way, unit - 1.0, way)
+        for q in range(oldest, kept):
+            m = q % POLISH_MEMORY
+            add_scaled(way, share[m] - rho[m] * inner(turns[m], way), steps[m])
+        fall = inner(way, g)
+        if not fall < 0.0:
+            break
+        length = 1.0
+        taken = False
+        for _ in range(POLISH_HALVINGS):
+            new = combined(x, length, way)
+            new_scale, new_basis = principal(new)
+            if new_scale[columns - 1] > weakest:
+                distances(new, first, second, distance)
+                loss = answers(distance, near, far, weight, margin, pull)
+                new_objective = loss + penalty(new_scale, lam, power)
+                if new_objective <= objective + 1e-4 * length * fall + 1e-14 * abs(objective):
+                    taken = True
+                    break
+            length *= 0.5
+        if not taken:
+            break
+        laplacian_times(new, first, second, distance, pull, grad)
+        new_g = full_gradient(new, grad, new_scale, new_basis, lam, power)
+        m = kept % POLISH_MEMORY
+        steps[m] = combined(new, -1.0, x)
+        turns[m] = combined(new_g, -1.0, g)
+        bend = inner(steps[m], turns[m])
+        size = inner(turns[m], turns[m])
+        if bend > 1e-10 * size * unit:
+            rho[m] = 1.0 / bend
+            unit = bend / size
+            kept += 1
+        x = new
+        g = new_g
+        scale = new_scale
+        basis = new_basis
+        objective = new_objective
+        slope = penalty_slope(scale, lam, power)
+        off = np.sqrt(inner(g, g)) / norm_of(slope)
+    return rotated(x, basis), scale, objective, off, iterations
 
 
 @kernel
@@ -337,17 +483,46 @@ def descend(
     grad_ahead = grad
     momentum = 1.0
     iterations = 0
+    steady = POLISH_PATIENCE if off < POLISH_FROM else 0
     checkpoint = objective
     while iterations < most and off > tolerance:
         if iterations % RACE_STRIDE == 0 and iterations > 0:
             if objective - goal > RACE_PATIENCE * (checkpoint - objective):
                 break
             checkpoint = objective
+        if steady >= POLISH_PATIENCE and off < POLISH_FROM:
+            z, scale, objective, off, taken = polish(
+                z,
+                first,
+                second,
+                near,
+                far,
+                weight,
+                margin,
+                lam,
+                power,
+                tolerance,
+                most - iterations,
+                curvature,
+                goal,
+            )
+            iterations += taken
+            if off <= tolerance:
+                break
+            # What is left is for proximal steps again, and for a while.
+            steady = -4 * POLISH_PATIENCE
+            momentum = 1.0
+            ahead = z
+            distances(z, first, second, distance)
+            loss_ahead = answers(distance, near, far, weight, margin, pull)
+            grad_ahead = np.empty_like(z)
+            laplacian_times(z, first, second, distance, pull, grad_ahead)
+            continue
         iterations += 1
         slope = penalty_slope(scale, lam, power)
         alive = z.shape[1]
         while True:
-            target = ahead - grad_ahead / curvature
+            target = combined(ahead, -1.0 / curvature, grad_ahead)
             strength, basis = principal(target)
             new_scale = np.empty(alive)
             keep = np.empty(alive)
@@ -393,17 +568,18 @@ def descend(
         objective = new_objective
         if live == 0:
             return z, scale, objective, 0.0, iterations, curvature
-        whole = 0.0
-        for k in range(alive):
-            whole += slope[k] * slope[k]
-        if curvature * np.sqrt(squared / whole) < 10.0 * tolerance or iterations == most:
+        steady = steady + 1 if live == alive else 0
+        settled = steady >= POLISH_PATIENCE or iterations == most
+        if settled and (
+            iterations == most or curvature * np.sqrt(squared) < 3.0 * POLISH_FROM * norm_of(slope)
+        ):
             grad = np.empty_like(z)
             laplacian_times(z, first, second, distance, pull, grad)
             off = imbalance(z, grad, scale, penalty_slope(scale, lam, power))
         longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
         push = (momentum - 1.0) / longer
         momentum = longer
-        ahead = z + push * (z - old)
+        ahead = combined(combined(z, push, z), -push, old)
         curvature *= 0.9
         distances(ahead, first, second, distance)
         loss_ahead = answers(distance, near, far, weight, margin, pull)
