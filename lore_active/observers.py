@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.errors import InvalidParameter
+from lore_active.questions import Questions, draw
 from lore_active.types import Flags, Floats
 
 Side = Literal["left", "right"]
@@ -94,18 +95,9 @@ def gaussian_space(n_objects: int, dimensions: int, seed: int) -> Floats:
     return np.random.default_rng(seed).normal(0.0, 1.0, (n_objects, dimensions))
 
 
-def random_questions(n_objects: int, count: int, seed: int) -> NDArray[np.int64]:
+def random_questions(n_objects: int, count: int, seed: int) -> Questions:
     """Rows (anchor, left, right) of three different items, uniformly drawn."""
-    rng = np.random.default_rng(seed)
-    anchor = rng.integers(0, n_objects, count)
-    left = (anchor + rng.integers(1, n_objects, count)) % n_objects
-    # Draw among the items that are left over, then step past the two taken.
-    right = rng.integers(0, n_objects - 2, count)
-    low = np.minimum(anchor, left)
-    high = np.maximum(anchor, left)
-    right += right >= low
-    right += right >= high
-    return np.column_stack([anchor, left, right])
+    return draw(n_objects, count, np.random.default_rng(seed))
 
 
 def as_answers(questions: NDArray[np.integer], left_nearer: Flags) -> NDArray[np.int64]:

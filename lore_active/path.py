@@ -1,0 +1,188 @@
+"""How many dimensions do the answers support? Cross-validation along a chain of ranks.
+
+For each λ of a short path the answers of all folds but one are fitted in many dimensions; then the
+weakest dimension is dropped and the rest refitted, down to one. Each fit predicts the answers of
+the fold left out. So every rank is judged on answers that it has not seen, and ranks are compared
+answer by answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lore_active.fit import fit
+from lore_active.metrics import margins
+from lore_active.pairs import Pairs, as_pairs
+from lore_active.questions import keys
+from lore_active.solver import Settings, Solution, solve
+from lore_active.triplets import Triplets
+from lore_active.types import Floats
+
+LAMBDAS = (0.02, 0.01, 0.0025)
+FOLDS = 5
+MOST_RANKS = 10
+# Ranks past the best one are tried until this many in a row are clearly worse.
+CHANCE = float(np.log(2.0))
+ROUGH = 1e-2
+FINE = 3e-3
+
+
+@dataclass(frozen=True)
+class RankEvidence:
+    """What the answers say about one rank.
+
+    loss: mean held-out logistic loss at the best λ and temperature (rank 0: guessing).
+    worse: by how much the loss exceeds that of the best rank; error: its standard error.
+    """
+
+    rank: int
+    lam: float
+    temperature: float
+    loss: float
+    accuracy: float
+    worse: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The outcome of a cross-validation: the rank chosen, its λ and temperature, and all evidence.
+
+    `solution` is the fit of all answers at that rank and λ. `losses` holds each answer's held-out
+    loss at the rank below, at, and above the chosen one, where those were tried.
+    """
+
+    answers: int
+    rank: int
+    lam: float
+    temperature: float
+    evidence: tuple[RankEvidence, ...]
+    solution: Solution | None
+    below: tuple[float, float] | None
+    above: tuple[float, float] | None
+
+
+def audit(triplets: Triplets, seed: int, parsimony: float = 1.0) -> Audit:
+    """Cross-validate; choose the lowest rank not worse than the best by `parsimony` errors."""
+    table = held_out_margins(triplets, seed)
+    found = _by_rank(table)
+    best = min(found, key=lambda rank: float(found[rank].losses.mean()))
+    chosen = best
+    for rank in sorted(found):
+        mean, error = _difference(found[rank].losses, found[best].losses)
+        if mean <= parsimony * error:
+            chosen = rank
+            break
+    evidence = tuple(
+        RankEvidence(
+            rank=rank,
+            lam=found[rank].lam,
+            temperature=found[rank].temperature,
+            loss=float(found[rank].losses.mean()),
+            accuracy=found[rank].accuracy,
+            worse=_difference(found[rank].losses, found[best].losses)[0],
+            error=_difference(found[rank].losses, found[best].losses)[1],
+        )
+        for rank in sorted(found)
+    )
+
+    def against(rank: int) -> tuple[float, float] | None:
+        if rank not in found:
+            return None
+        return _difference(found[rank].losses, found[chosen].losses)
+
+    pick = found[chosen]
+    solution = None
+    if chosen:
+        chain = rank_chain(as_pairs(triplets), pick.lam)
+        solution = chain.get(chosen) or chain[max(rank for rank in chain if rank <= chosen)]
+    return Audit(
+        answers=len(triplets),
+        rank=chosen,
+        lam=pick.lam,
+        temperature=pick.temperature,
+        evidence=evidence,
+        solution=solution,
+        below=against(chosen - 1),
+        above=against(chosen + 1),
+    )
+
+
+def rank_chain(pairs: Pairs, lam: float) -> dict[int, Solution]:
+    """Solutions by rank, from many dimensions down to one."""
+    rough = Settings(lam=lam, tolerance=ROUGH)
+    wide = fit(pairs, rough, certify=False)
+    start, curvature = wide.embedding[:, :MOST_RANKS], wide.curvature
+    fine = Settings(lam=lam, tolerance=FINE)
+    chain: dict[int, Solution] = {}
+    while start.shape[1] > 0:
+        found = solve(pairs, start, fine, curvature)
+        if found.rank == 0:
+            break
+        chain[found.rank] = found
+        start, curvature = found.embedding[:, :-1], found.curvature
+    return chain
+
+
+def held_out_margins(triplets: Triplets, seed: int) -> dict[tuple[int, float], Floats]:
+    """Margins of all answers by rank and λ, each predicted by fits that did not see the answer."""
+    fold = _folds(triplets, seed)
+    table: dict[tuple[int, float], Floats] = {}
+    for part in range(FOLDS):
+        held = np.flatnonzero(fold == part)
+        rest = np.flatnonzero(fold != part)
+        if len(held) == 0 or len(rest) == 0:
+            continue
+        pairs = as_pairs(triplets.take(rest))
+        test = triplets.take(held)
+        for lam in LAMBDAS:
+            for rank, solution in rank_chain(pairs, lam).items():
+                column = table.setdefault((rank, lam), np.full(len(triplets), np.nan))
+                column[held] = margins(solution.embedding, test)
+    # A rank that some fold did not reach cannot be compared answer by answer.
+    return {key: column for key, column in table.items() if not np.isnan(column).any()}
+
+
+def _folds(triplets: Triplets, seed: int) -> Floats:
+    """A fold for each answer; answers to the same question share one, so that none leaks."""
+    rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
+    _, question = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
+    order = np.random.default_rng(seed).permutation(int(question.max()) + 1)
+    return np.asarray(order[question] % FOLDS)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    lam: float
+    temperature: float
+    losses: Floats
+    accuracy: float
+
+
+def _by_rank(table: dict[tuple[int, float], Floats]) -> dict[int, _Judged]:
+    """The best λ of each rank; rank 0 guesses."""
+    count = len(next(iter(table.values()))) if table else 1
+    found = {0: _Judged(LAMBDAS[0], 1.0, np.full(count, CHANCE), 0.5)}
+    for (rank, lam), column in sorted(table.items()):
+        temperature = best_temperature(column)
+        losses = np.logaddexp(0.0, -column / temperature)
+        if rank not in found or losses.mean() < found[rank].losses.mean():
+            right = float(np.mean(0.5 * (1.0 + np.sign(column))))
+            found[rank] = _Judged(lam, temperature, losses, right)
+    return found
+
+
+def best_temperature(column: Floats) -> float:
+    """The temperature at which margins predict their answers best."""
+    size = max(float(np.abs(column).mean()), 1e-9)
+    grid = size * np.geomspace(0.02, 50.0, 60)
+    losses = [float(np.logaddexp(0.0, -column / one).mean()) for one in grid]
+    return float(grid[int(np.argmin(losses))])
+
+
+def _difference(one: Floats, other: Floats) -> tuple[float, float]:
+    """Mean of a paired difference and its standard error."""
+    gap = one - other
+    return float(gap.mean()), float(gap.std() / np.sqrt(len(gap)))

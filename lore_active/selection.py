@@ -1,0 +1,196 @@
+"""Which question next: small selectors behind one protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+from lore_active import information
+from lore_active.errors import InvalidParameter
+from lore_active.questions import Questions, draw, draw_new
+from lore_active.types import Floats
+
+# Candidates scored for each batch, and random questions whose margins should become certain.
+POOL = 4000
+TARGETS = 400
+# Beyond this many coordinates the covariance is too large to hold in one matrix.
+MOST_COORDINATES = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What a selector may know: the model, what has been answered, and what is out.
+
+    `answered` holds rows (anchor, nearer, farther), `pending` rows (anchor, left, right) still
+    with participants, `taken` the keys of all questions that must not come again.
+    """
+
+    embedding: Floats
+    temperature: float
+    answered: Questions
+    pending: Questions
+    taken: set[int]
+
+    @property
+    def n_objects(self) -> int:
+        """Number of items."""
+        return len(self.embedding)
+
+
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Questions in the order they should be asked, each with its score."""
+
+    questions: Questions
+    scores: Floats
+
+
+class Selector(Protocol):
+    """Picks new questions for a model of at least one dimension."""
+
+    name: str
+
+    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+        """Up to `count` different questions, none of them taken."""
+        ...
+
+
+class RandomSelector:
+    """Uniformly random questions."""
+
+    name = "random"
+
+    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+        """Up to `count` different questions, none of them taken."""
+        rows = draw_new(known.n_objects, count, known.taken, rng)
+        return Picks(rows, np.zeros(len(rows)))
+
+
+class UncertaintySelector:
+    """Questions whose predicted margin is smallest, anchors in turn."""
+
+    name = "uncertainty"
+
+    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+        """Up to `count` different questions, none of them taken."""
+        rows = draw_new(known.n_objects, POOL, known.taken, rng)
+        near, far = (
+            np.linalg.norm(known.embedding[rows[:, 0]] - known.embedding[rows[:, k]], axis=1)
+            for k in (1, 2)
+        )
+        scores = -np.abs(far - near)
+        turn = Turns(known, count)
+        picked = [turn.best(rows, scores) for _ in range(min(count, len(rows)))]
+        return Picks(rows[picked], scores[picked])
+
+
+class FisherSelector:
+    """Questions whose answers make the answers to all other questions most certain.
+
+    The embedding's uncertainty is its inverse Fisher information. A question is scored by how
+    much its answer would reduce the variance of random questions' margins, each weighted by how
+    easily it tips over. After each pick the uncertainty is reduced as if it had been answered, and
+    questions still out count the same way, so that many people asked at once get different ones.
+    """
+
+    name = "fisher"
+
+    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+        """Up to `count` different questions, none of them taken."""
+        if known.embedding.size > MOST_COORDINATES:
+            return UncertaintySelector().pick(known, count, rng)
+        z = np.ascontiguousarray(known.embedding)
+        covariance = coordinate_covariance(known)
+        rows = draw_new(known.n_objects, POOL, known.taken, rng)
+        targets = self._targets(z, covariance, rng)
+        turn = Turns(known, count)
+        margins, variances = np.empty(len(rows)), np.empty(len(rows))
+        gains = np.empty(len(rows))
+        picked, scores = [], []
+        for _ in range(min(count, len(rows))):
+            information.spread(z, covariance, rows, margins, variances)
+            information.reach(z, targets, rows, gains)
+            e = np.exp(-np.abs(margins) / known.temperature)
+            weight = e / ((1.0 + e) ** 2 * known.temperature**2)
+            score = weight * gains / (1.0 + weight * variances)
+            best = turn.best(rows, score)
+            picked.append(best)
+            scores.append(score[best])
+            a, i, j = (int(item) for item in rows[best])
+            information.learn(z, covariance, targets, a, i, j, known.temperature)
+        return Picks(rows[picked], np.array(scores))
+
+    @staticmethod
+    def _targets(z: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+        """Random questions' gradients through the covariance, weighted by how open they are.
+
+        The chance that a margin's sign is wrong falls with its variance at the rate
+        φ(margin / deviation) / deviation.
+        """
+        asked = draw(len(z), TARGETS, rng)
+        margins, variances = np.empty(TARGETS), np.empty(TARGETS)
+        information.spread(z, covariance, asked, margins, variances)
+        variances = np.maximum(variances, 1e-12)
+        weight = np.exp(-0.5 * margins**2 / variances) / np.sqrt(variances)
+        out = np.empty((z.size, TARGETS))
+        information.images(z, covariance, asked, out)
+        return np.asarray(out * np.sqrt(weight / TARGETS))
+
+
+def coordinate_covariance(known: Knowledge) -> Floats:
+    """Covariance of all coordinates: inverse of the answers' information and a weak prior.
+
+    The prior holds each coordinate to the spread of its axis; without it the space's position and
+    turn, which no answer can tell, would have no bound.
+    """
+    z = np.ascontiguousarray(known.embedding)
+    matrix = np.zeros((z.size, z.size))
+    for asked in (known.answered, known.pending):
+        information.add_information(z, asked, known.temperature, matrix)
+    spread = np.maximum((z**2).mean(axis=0), 1e-12)
+    matrix[np.diag_indices(z.size)] += np.tile(1.0 / spread, len(z))
+    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    if failed == 0:
+        inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if failed:
+        raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
+    lower = np.tril(inverse)
+    return np.ascontiguousarray(lower + np.tril(lower, -1).T)
+
+
+class Turns:
+    """Lets anchors take turns, so that no item is asked about much more than the others."""
+
+    def __init__(self, known: Knowledge, count: int) -> None:
+        self._used = np.bincount(known.pending[:, 0], minlength=known.n_objects)
+        self._slack = count // known.n_objects
+        self._free: np.ndarray | None = None
+
+    def best(self, rows: Questions, scores: Floats) -> int:
+        """The best row whose anchor is not ahead of its turn; it is then taken."""
+        if self._free is None:
+            self._free = np.ones(len(rows), dtype=bool)
+        used = self._used[rows[:, 0]]
+        lowest = used[self._free].min()
+        allowed = self._free & (used <= lowest + self._slack)
+        best = int(np.argmax(np.where(allowed, scores, -np.inf)))
+        self._free[best] = False
+        self._used[rows[best, 0]] += 1
+        return best
+
+
+SELECTORS: dict[str, type[Selector]] = {
+    one.name: one for one in (FisherSelector, UncertaintySelector, RandomSelector)
+}
+
+
+def selector_named(name: str) -> Selector:
+    """A selector by its name."""
+    if name not in SELECTORS:
+        raise InvalidParameter(
+            f"selector is {name!r}, but must be one of {', '.join(sorted(SELECTORS))}."
+        )
+    return SELECTORS[name]()
