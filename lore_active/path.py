@@ -23,7 +23,7 @@ from lore_active.types import Floats
 LAMBDAS = (0.02, 0.01, 0.0025)
 FOLDS = 5
 MOST_RANKS = 10
-# Ranks past the best one are tried until this many in a row are clearly worse.
+# Loss of a guess.
 CHANCE = float(np.log(2.0))
 ROUGH = 1e-2
 FINE = 3e-3
@@ -50,8 +50,9 @@ class RankEvidence:
 class Audit:
     """The outcome of a cross-validation: the rank chosen, its λ and temperature, and all evidence.
 
-    `solution` is the fit of all answers at that rank and λ. `losses` holds each answer's held-out
-    loss at the rank below, at, and above the chosen one, where those were tried.
+    `solution` is the fit of all answers at that rank and λ, `wider` the one with a dimension more.
+    `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
+    one's, with standard errors, where those ranks were tried.
     """
 
     answers: int
@@ -60,15 +61,23 @@ class Audit:
     temperature: float
     evidence: tuple[RankEvidence, ...]
     solution: Solution | None
+    wider: Solution | None
     below: tuple[float, float] | None
     above: tuple[float, float] | None
 
 
-def audit(triplets: Triplets, seed: int, parsimony: float = 1.0) -> Audit:
-    """Cross-validate; choose the lowest rank not worse than the best by `parsimony` errors."""
-    table = held_out_margins(triplets, seed)
-    found = _by_rank(table)
-    best = min(found, key=lambda rank: float(found[rank].losses.mean()))
+def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1.0) -> Audit:
+    """Cross-validate; choose the lowest rank not worse than the best by `parsimony` errors.
+
+    Ranks up to `expected` + 3 are tried, and more where the best one lies near that end.
+    """
+    most = min(MOST_RANKS, expected + 3)
+    while True:
+        found = _by_rank(held_out_margins(triplets, seed, most))
+        best = min(found, key=lambda rank: float(found[rank].losses.mean()))
+        if best + 1 < most or most == MOST_RANKS:
+            break
+        most = MOST_RANKS
     chosen = best
     for rank in sorted(found):
         mean, error = _difference(found[rank].losses, found[best].losses)
@@ -94,10 +103,11 @@ def audit(triplets: Triplets, seed: int, parsimony: float = 1.0) -> Audit:
         return _difference(found[rank].losses, found[chosen].losses)
 
     pick = found[chosen]
-    solution = None
-    if chosen:
-        chain = rank_chain(as_pairs(triplets), pick.lam)
-        solution = chain.get(chosen) or chain[max(rank for rank in chain if rank <= chosen)]
+    chain = rank_chain(as_pairs(triplets), pick.lam, most)
+    lower = [rank for rank in chain if rank <= chosen]
+    solution = chain[max(lower)] if lower else None
+    higher = [rank for rank in chain if rank > chosen]
+    wider = chain[min(higher)] if higher else None
     return Audit(
         answers=len(triplets),
         rank=chosen,
@@ -105,16 +115,17 @@ def audit(triplets: Triplets, seed: int, parsimony: float = 1.0) -> Audit:
         temperature=pick.temperature,
         evidence=evidence,
         solution=solution,
+        wider=wider,
         below=against(chosen - 1),
         above=against(chosen + 1),
     )
 
 
-def rank_chain(pairs: Pairs, lam: float) -> dict[int, Solution]:
+def rank_chain(pairs: Pairs, lam: float, most: int = MOST_RANKS) -> dict[int, Solution]:
     """Solutions by rank, from many dimensions down to one."""
     rough = Settings(lam=lam, tolerance=ROUGH)
     wide = fit(pairs, rough, certify=False)
-    start, curvature = wide.embedding[:, :MOST_RANKS], wide.curvature
+    start, curvature = wide.embedding[:, :most], wide.curvature
     fine = Settings(lam=lam, tolerance=FINE)
     chain: dict[int, Solution] = {}
     while start.shape[1] > 0:
@@ -126,7 +137,9 @@ def rank_chain(pairs: Pairs, lam: float) -> dict[int, Solution]:
     return chain
 
 
-def held_out_margins(triplets: Triplets, seed: int) -> dict[tuple[int, float], Floats]:
+def held_out_margins(
+    triplets: Triplets, seed: int, most: int = MOST_RANKS
+) -> dict[tuple[int, float], Floats]:
     """Margins of all answers by rank and λ, each predicted by fits that did not see the answer."""
     fold = _folds(triplets, seed)
     table: dict[tuple[int, float], Floats] = {}
@@ -138,7 +151,7 @@ def held_out_margins(triplets: Triplets, seed: int) -> dict[tuple[int, float], F
         pairs = as_pairs(triplets.take(rest))
         test = triplets.take(held)
         for lam in LAMBDAS:
-            for rank, solution in rank_chain(pairs, lam).items():
+            for rank, solution in rank_chain(pairs, lam, most).items():
                 column = table.setdefault((rank, lam), np.full(len(triplets), np.nan))
                 column[held] = margins(solution.embedding, test)
     # A rank that some fold did not reach cannot be compared answer by answer.

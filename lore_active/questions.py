@@ -36,13 +36,15 @@ def draw_new(n_objects: int, count: int, taken: set[int], rng: np.random.Generat
     want = min(count, count_possible(n_objects) - len(taken))
     if 4 * (len(taken) + count) > count_possible(n_objects):
         return _draw_from_rest(n_objects, want, taken, rng)
-    found: dict[int, Questions] = {}
-    while len(found) < want:
-        some = draw(n_objects, 2 * (want - len(found)) + 4, rng)
-        for key, row in zip(keys(some, n_objects).tolist(), some, strict=True):
-            if key not in taken and key not in found and len(found) < want:
-                found[key] = row
-    return np.array(list(found.values()), dtype=np.int64).reshape(-1, 3)
+    held = np.fromiter(taken, np.int64, len(taken))
+    rows = np.empty((0, 3), dtype=np.int64)
+    while len(rows) < want:
+        rows = np.concatenate([rows, draw(n_objects, 2 * (want - len(rows)) + 4, rng)])
+        number = keys(rows, n_objects)
+        _, first = np.unique(number, return_index=True)
+        fresh = np.sort(first[~np.isin(number[first], held)])
+        rows = rows[fresh]
+    return rows[:want]
 
 
 def _draw_from_rest(

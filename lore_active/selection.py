@@ -15,7 +15,10 @@ from lore_active.types import Floats
 
 # Candidates scored for each batch, and random questions whose margins should become certain.
 POOL = 4000
-TARGETS = 400
+TARGETS = 200
+# Scores only fall while questions are picked: after the first pass the best few are enough.
+SHORTLIST = 200
+SHORTLIST_EACH = 6
 # Beyond this many coordinates the covariance is too large to hold in one matrix.
 MOST_COORDINATES = 4000
 
@@ -51,7 +54,10 @@ class Picks:
 class Selector(Protocol):
     """Picks new questions for a model of at least one dimension."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in settings."""
+        ...
 
     def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
         """Up to `count` different questions, none of them taken."""
@@ -106,16 +112,12 @@ class FisherSelector:
         covariance = coordinate_covariance(known)
         rows = draw_new(known.n_objects, POOL, known.taken, rng)
         targets = self._targets(z, covariance, rng)
+        first = _gains(z, covariance, targets, rows, known.temperature)
+        rows = rows[np.argsort(-first, kind="stable")[: SHORTLIST + SHORTLIST_EACH * count]]
         turn = Turns(known, count)
-        margins, variances = np.empty(len(rows)), np.empty(len(rows))
-        gains = np.empty(len(rows))
         picked, scores = [], []
         for _ in range(min(count, len(rows))):
-            information.spread(z, covariance, rows, margins, variances)
-            information.reach(z, targets, rows, gains)
-            e = np.exp(-np.abs(margins) / known.temperature)
-            weight = e / ((1.0 + e) ** 2 * known.temperature**2)
-            score = weight * gains / (1.0 + weight * variances)
+            score = _gains(z, covariance, targets, rows, known.temperature)
             best = turn.best(rows, score)
             picked.append(best)
             scores.append(score[best])
@@ -138,6 +140,18 @@ class FisherSelector:
         out = np.empty((z.size, TARGETS))
         information.images(z, covariance, asked, out)
         return np.asarray(out * np.sqrt(weight / TARGETS))
+
+
+def _gains(
+    z: Floats, covariance: Floats, targets: Floats, rows: Questions, temperature: float
+) -> Floats:
+    """By how much an answer to each row would reduce the targets' variance."""
+    margins, variances, reach = (np.empty(len(rows)) for _ in range(3))
+    information.spread(z, covariance, rows, margins, variances)
+    information.reach(z, targets, rows, reach)
+    e = np.exp(-np.abs(margins) / temperature)
+    weight = e / ((1.0 + e) ** 2 * temperature**2)
+    return np.asarray(weight * reach / (1.0 + weight * variances))
 
 
 def coordinate_covariance(known: Knowledge) -> Floats:
@@ -182,8 +196,8 @@ class Turns:
         return best
 
 
-SELECTORS: dict[str, type[Selector]] = {
-    one.name: one for one in (FisherSelector, UncertaintySelector, RandomSelector)
+SELECTORS: dict[str, Selector] = {
+    one.name: one for one in (FisherSelector(), UncertaintySelector(), RandomSelector())
 }
 
 
@@ -193,4 +207,4 @@ def selector_named(name: str) -> Selector:
         raise InvalidParameter(
             f"selector is {name!r}, but must be one of {', '.join(sorted(SELECTORS))}."
         )
-    return SELECTORS[name]()
+    return SELECTORS[name]

@@ -1,0 +1,230 @@
+"""When has enough been asked? Rules that decide, and say why in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from statistics import NormalDist
+from typing import Protocol
+
+from lore_active.errors import InvalidParameter
+from lore_active.path import Audit
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of successes with its 95 % interval (Wilson)."""
+
+    count: int
+    value: float
+    low: float
+    high: float
+
+
+def wilson(successes: float, count: int) -> Share:
+    """The share of successes and where it may lie."""
+    if count == 0:
+        return Share(0, 0.5, 0.0, 1.0)
+    z = NormalDist().inv_cdf(0.975)
+    share = successes / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return Share(count, share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a rule may look at."""
+
+    n_objects: int
+    answers: int
+    items_seen: int
+    audits: Sequence[Audit]
+    progressive: Share
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One thing that must hold: its value, what it must reach, and a sentence about it."""
+
+    name: str
+    value: float
+    threshold: float
+    passed: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Stop or go on. `settled`: the rank is, and that is why; otherwise only the budget ended."""
+
+    stop: bool
+    settled: bool
+    rank: int
+    reasons: tuple[Criterion, ...]
+    words: str
+
+
+class StoppingRule(Protocol):
+    """Looks at the progress of a study and decides."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in settings."""
+        ...
+
+    def decide(self, progress: Progress) -> Decision:
+        """Stop or go on, with reasons."""
+        ...
+
+
+def _dimensions(rank: int) -> str:
+    return f"{rank} dimension" if rank == 1 else f"{rank} dimensions"
+
+
+def _unchanged(audits: Sequence[Audit]) -> int:
+    """Through how many audits, up to the last, the rank has been the same."""
+    held = 0
+    for one in reversed(audits):
+        if one.rank != audits[-1].rank:
+            break
+        held += 1
+    return held
+
+
+@dataclass(frozen=True)
+class RankSettled:
+    """Stop when held-out answers prefer one rank to its neighbours, audit after audit.
+
+    confidence: how sure each of the two preferences must be. audits: through how many audits in a
+    row the rank must have been the same. min_answers: not before this many answers (None: four
+    for each item). max_answers: the budget, at which collection ends in any case.
+    """
+
+    confidence: float = 0.95
+    audits: int = 5
+    min_answers: int | None = None
+    max_answers: int | None = None
+    name: str = "rank_settled"
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.confidence < 1.0:
+            raise InvalidParameter(
+                f"confidence is {self.confidence!r}, but must be at least 0.5 and below 1."
+            )
+        if self.audits < 1:
+            raise InvalidParameter(f"audits is {self.audits!r}, but must be 1 or more.")
+
+    def decide(self, progress: Progress) -> Decision:
+        """Stop or go on, with reasons."""
+        rank = progress.audits[-1].rank if progress.audits else 0
+        reasons = (
+            self._seen(progress),
+            self._enough(progress),
+            self._predicts(progress),
+            self._held(progress),
+            *self._preferred(progress),
+        )
+        settled = all(one.passed for one in reasons)
+        spent = self.max_answers is not None and progress.answers >= self.max_answers
+        if settled:
+            words = f"The rank is settled at {_dimensions(rank)}: " + " ".join(
+                one.words for one in reasons[3:]
+            )
+        else:
+            missing = " ".join(one.words for one in reasons if not one.passed)
+            start = "The budget is used up before the rank was settled. " if spent else "Go on: "
+            words = start + missing
+        return Decision(settled or spent, settled, rank, reasons, words)
+
+    def _seen(self, progress: Progress) -> Criterion:
+        return Criterion(
+            "items_seen",
+            progress.items_seen,
+            progress.n_objects,
+            progress.items_seen >= progress.n_objects,
+            f"{progress.items_seen} of {progress.n_objects} items have been seen.",
+        )
+
+    def _enough(self, progress: Progress) -> Criterion:
+        least = 4 * progress.n_objects if self.min_answers is None else self.min_answers
+        return Criterion(
+            "answers",
+            progress.answers,
+            least,
+            progress.answers >= least,
+            f"{progress.answers} answers of at least {least}.",
+        )
+
+    def _predicts(self, progress: Progress) -> Criterion:
+        low = progress.progressive.low
+        return Criterion(
+            "better_than_chance",
+            low,
+            0.5,
+            low > 0.5,
+            f"New random questions are predicted right in {100 * progress.progressive.value:.0f} % "
+            f"of {progress.progressive.count} cases, surely in more than {100 * low:.0f} %; "
+            "guessing gives 50 %.",
+        )
+
+    def _held(self, progress: Progress) -> Criterion:
+        held = _unchanged(progress.audits)
+        if not held:
+            words = "No audit has been made yet."
+        else:
+            since = progress.answers - progress.audits[-held].answers
+            words = (
+                f"{_dimensions(progress.audits[-1].rank)} held through the last {held} "
+                f"of {self.audits} audits needed, {since} answers."
+            )
+        return Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
+
+    def _preferred(self, progress: Progress) -> tuple[Criterion, Criterion]:
+        need = NormalDist().inv_cdf(self.confidence)
+        last = progress.audits[-1] if progress.audits else None
+        return (
+            self._against(last, -1, last.below if last else None, need),
+            self._against(last, +1, last.above if last else None, need),
+        )
+
+    def _against(
+        self, last: Audit | None, step: int, gap: tuple[float, float] | None, need: float
+    ) -> Criterion:
+        name = "preferred_to_fewer" if step < 0 else "preferred_to_more"
+        if last is None:
+            return Criterion(name, 0.0, need, False, "No evidence about neighbouring ranks yet.")
+        other = last.rank + step
+        if last.rank == 0:
+            words = "The answers support no dimension: they are no better than guesses."
+            return Criterion(name, 0.0, need, False, words)
+        if gap is None:
+            # More dimensions never survived the penalty: nothing there to be preferred.
+            words = f"{_dimensions(other)} could not be fitted at all."
+            return Criterion(name, inf, need, step > 0, words)
+        mean, error = gap
+        z = mean / error if error > 0 else (inf if mean > 0 else 0.0)
+        words = (
+            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} "
+            f"({z:.1f} standard errors of {need:.1f} needed)."
+        )
+        return Criterion(name, z, need, z >= need, words)
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The naive rule: stop when the rank has been the same for some audits. For comparison only."""
+
+    audits: int = 5
+    max_answers: int | None = None
+    name: str = "unchanged"
+
+    def decide(self, progress: Progress) -> Decision:
+        """Stop or go on, with reasons."""
+        held = _unchanged(progress.audits)
+        rank = progress.audits[-1].rank if progress.audits else 0
+        words = f"The rank {rank} held for {held} audits of {self.audits}."
+        reason = Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
+        spent = self.max_answers is not None and progress.answers >= self.max_answers
+        return Decision(reason.passed or spent, reason.passed, rank, (reason,), words)
