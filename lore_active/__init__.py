@@ -2,6 +2,7 @@
 
 from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
 from lore_active.estimator import LORE
+from lore_active.learner import Learner, Query
 from lore_active.triplets import Triplets, as_triplets
 
 __version__ = "0.1.0"
@@ -10,8 +11,10 @@ __all__ = [
     "LORE",
     "InvalidParameter",
     "InvalidTriplets",
+    "Learner",
     "LoreError",
     "NotFitted",
+    "Query",
     "Triplets",
     "__version__",
     "as_triplets",

@@ -13,7 +13,7 @@ from lore_active.errors import InvalidParameter, LoreError
 from lore_active.model import Model, facing, item_covariances, turned
 from lore_active.pairs import as_pairs
 from lore_active.path import Audit, RankEvidence, audit
-from lore_active.questions import covering, draw_new, keys
+from lore_active.questions import AllQuestions, Source, keys
 from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Settings, Solution, solve
 from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
@@ -83,7 +83,9 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
+    """What was said; `query` is None for answers brought from outside."""
+
     query: int | None
     anchor: int
     nearer: int
@@ -98,7 +100,8 @@ class Learner:
     the same queries, embeddings and decisions. selector: picks the active questions. stopping: the
     rule behind `decision`. least_random: share of random questions that stays when the model has
     earned full trust; they keep the accuracy honest. widen: share of active questions that are
-    chosen for a model with one dimension more than the answers support so far.
+    chosen for a model with one dimension more than the answers support so far. source: where
+    questions come from; all there are, if not given.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Learner:
         stopping: StoppingRule | None = None,
         least_random: float = 0.10,
         widen: float = 0.5,
+        source: Source | None = None,
     ) -> None:
         if n_objects < 4:
             raise InvalidParameter(f"n_objects is {n_objects}, but at least 4 items are needed.")
@@ -121,13 +125,14 @@ class Learner:
         self.stopping = rule if stopping is None else stopping
         self.least_random = float(least_random)
         self.widen = float(widen)
+        self.source: Source = AllQuestions(self.n_objects) if source is None else source
         self._queries: list[Query] = []
         self._state: list[str] = []
         self._taken: set[int] = set()
         self._as_anchor = np.zeros(n_objects, dtype=np.int64)
         self._as_option = np.zeros(n_objects, dtype=np.int64)
         self._asks = 0
-        self._answers: list[_Answer] = []
+        self._answers: list[Answer] = []
         self._excluded: set[str] = set()
         self._model: Model | None = None
         self._version = 0
@@ -188,21 +193,17 @@ class Learner:
         if self._model is None or self._model.rank == 0:
             anchors, options = self._as_anchor.copy(), self._as_option.copy()
             for k in range(n):
-                # Every fifth is uniformly random once there is a model to be judged by it.
-                if self._model is not None and k % 5 == 4:
-                    one = draw_new(self.n_objects, 1, taken, rng)
-                    found, purpose = (one if len(one) else None), "random"
+                # Once there is a model, every fifth is uniformly random, to judge the model by.
+                judge = self._model is not None and k % 5 == 4
+                if judge:
+                    found = self.source.new(1, taken, rng)
                 else:
-                    found, purpose = (
-                        covering(self.n_objects, anchors, options, taken, rng),
-                        "cover",
-                    )
-                if found is None:
-                    break
-                take(found[0], "random" if purpose == "random" else "cover", 0.0)
+                    found = self.source.covering(anchors, options, taken, rng)
+                if len(found):
+                    take(found[0], "random" if judge else "cover", 0.0)
             return rows, purposes, scores
         is_random = rng.random(n) < self.random_share
-        uniform = draw_new(self.n_objects, int(is_random.sum()), taken, rng)
+        uniform = self.source.new(int(is_random.sum()), taken, rng)
         reserved = taken | {int(key) for key in keys(uniform, self.n_objects)}
         chosen = iter(self._pick(int(n - is_random.sum()), out, reserved, rng))
         randoms = iter(uniform)
@@ -280,7 +281,7 @@ class Learner:
         nearer, farther = asked.left, asked.right
         if side == "right":
             nearer, farther = farther, nearer
-        self._append(_Answer(query, asked.anchor, nearer, farther, participant))
+        self._append(Answer(query, asked.anchor, nearer, farther, participant))
 
     def skip(self, query: int) -> None:
         """Nobody will answer this one; it may be asked again."""
@@ -293,9 +294,9 @@ class Learner:
         """Answers brought from outside: rows (anchor, nearer, farther)."""
         brought = as_triplets(triplets, n_objects=self.n_objects)
         for a, i, j in zip(brought.anchor, brought.nearer, brought.farther, strict=True):
-            self._append(_Answer(None, int(a), int(i), int(j), participant))
+            self._append(Answer(None, int(a), int(i), int(j), participant))
 
-    def _append(self, answer: _Answer) -> None:
+    def _append(self, answer: Answer) -> None:
         self._answers.append(answer)
         self._events.append(("answer", len(self._answers) - 1))
         self._count(len(self._answers) - 1)
@@ -487,6 +488,7 @@ class Learner:
             answered=_rows([(one.anchor, one.nearer, one.farther) for one in live]),
             pending=_rows([(one.anchor, one.left, one.right) for one in pending]),
             taken=taken,
+            source=self.source,
         )
 
     def _triplets(self) -> Triplets | None:

@@ -1,6 +1,8 @@
-"""Questions as rows (anchor, option, option): keys, random draws, even coverage."""
+"""Questions as rows (anchor, option, option): their keys, and where new ones come from."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,55 +33,109 @@ def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
     return np.column_stack([anchor, left, right]).astype(np.int64)
 
 
-def draw_new(n_objects: int, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
-    """Up to `count` different random questions whose keys are not taken."""
-    want = min(count, count_possible(n_objects) - len(taken))
-    if 4 * (len(taken) + count) > count_possible(n_objects):
-        return _draw_from_rest(n_objects, want, taken, rng)
-    held = np.fromiter(taken, np.int64, len(taken))
-    rows = np.empty((0, 3), dtype=np.int64)
-    while len(rows) < want:
-        rows = np.concatenate([rows, draw(n_objects, 2 * (want - len(rows)) + 4, rng)])
-        number = keys(rows, n_objects)
-        _, first = np.unique(number, return_index=True)
-        fresh = np.sort(first[~np.isin(number[first], held)])
-        rows = rows[fresh]
-    return rows[:want]
+class Source(Protocol):
+    """Where new questions come from."""
+
+    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+        """Up to `count` different random questions whose keys are not taken."""
+        ...
+
+    def covering(
+        self,
+        as_anchor: NDArray[np.int64],
+        as_option: NDArray[np.int64],
+        taken: set[int],
+        rng: np.random.Generator,
+    ) -> Questions:
+        """One question about the items asked least so far, or none when all are taken.
+
+        The counts are brought up to date with the question returned.
+        """
+        ...
 
 
-def _draw_from_rest(
-    n_objects: int, count: int, taken: set[int], rng: np.random.Generator
-) -> Questions:
-    """When few questions are left, list them all and draw among those."""
+class AllQuestions:
+    """Every question about the items."""
+
+    def __init__(self, n_objects: int) -> None:
+        self._items = n_objects
+
+    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+        """Up to `count` different random questions whose keys are not taken."""
+        want = min(count, count_possible(self._items) - len(taken))
+        held = np.fromiter(taken, np.int64, len(taken))
+        if 4 * (len(taken) + count) > count_possible(self._items):
+            # Few are left: list them all and draw among those.
+            rest = _every(self._items)
+            rest = rest[~np.isin(keys(rest, self._items), held)]
+            return np.asarray(rest[rng.permutation(len(rest))[:want]])
+        rows = np.empty((0, 3), dtype=np.int64)
+        while len(rows) < want:
+            rows = np.concatenate([rows, draw(self._items, 2 * (want - len(rows)) + 4, rng)])
+            number = keys(rows, self._items)
+            _, first = np.unique(number, return_index=True)
+            rows = rows[np.sort(first[~np.isin(number[first], held)])]
+        return rows[:want]
+
+    def covering(
+        self,
+        as_anchor: NDArray[np.int64],
+        as_option: NDArray[np.int64],
+        taken: set[int],
+        rng: np.random.Generator,
+    ) -> Questions:
+        """One question about the items asked least so far, or none when all are taken."""
+        for anchor in _rarest_first(as_anchor, rng):
+            options = [item for item in _rarest_first(as_option, rng) if item != anchor]
+            for second in range(1, len(options)):
+                for first in range(second):
+                    row = np.array([[anchor, options[first], options[second]]])
+                    if int(keys(row, self._items)[0]) not in taken:
+                        _note(row, as_anchor, as_option)
+                        return row
+        return np.empty((0, 3), dtype=np.int64)
+
+
+class PooledQuestions:
+    """Only the questions of a pool: those for which logged answers exist."""
+
+    def __init__(self, rows: Questions, n_objects: int) -> None:
+        number, first = np.unique(keys(rows, n_objects), return_index=True)
+        self._rows = np.asarray(rows[first], dtype=np.int64)
+        self._keys = number
+
+    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+        """Up to `count` different random questions whose keys are not taken."""
+        free = np.flatnonzero(~np.isin(self._keys, np.fromiter(taken, np.int64, len(taken))))
+        return np.asarray(self._rows[rng.permutation(free)[:count]])
+
+    def covering(
+        self,
+        as_anchor: NDArray[np.int64],
+        as_option: NDArray[np.int64],
+        taken: set[int],
+        rng: np.random.Generator,
+    ) -> Questions:
+        """One question about the items asked least so far, or none when all are taken."""
+        free = self.new(len(self._rows), taken, rng)
+        if len(free) == 0:
+            return free
+        asked = 2 * as_anchor[free[:, 0]] + as_option[free[:, 1]] + as_option[free[:, 2]]
+        row = free[[int(np.argmin(asked))]]
+        _note(row, as_anchor, as_option)
+        return row
+
+
+def _every(n_objects: int) -> Questions:
     low, high = np.triu_indices(n_objects, 1)
     anchor = np.repeat(np.arange(n_objects), len(low))
-    every = np.column_stack([anchor, np.tile(low, n_objects), np.tile(high, n_objects)])
-    every = every[(every[:, 0] != every[:, 1]) & (every[:, 0] != every[:, 2])]
-    free = every[~np.isin(keys(every, n_objects), np.fromiter(taken, np.int64, len(taken)))]
-    return np.asarray(free[rng.permutation(len(free))[:count]], dtype=np.int64)
+    rows = np.column_stack([anchor, np.tile(low, n_objects), np.tile(high, n_objects)])
+    return np.asarray(rows[(rows[:, 0] != rows[:, 1]) & (rows[:, 0] != rows[:, 2])])
 
 
-def covering(
-    n_objects: int,
-    as_anchor: NDArray[np.int64],
-    as_option: NDArray[np.int64],
-    taken: set[int],
-    rng: np.random.Generator,
-) -> Questions | None:
-    """The question about the items asked least so far, ties broken at random; None if all are out.
-
-    The counts are brought up to date with the question returned.
-    """
-    for anchor in _rarest_first(as_anchor, rng):
-        options = [item for item in _rarest_first(as_option, rng) if item != anchor]
-        for second in range(1, min(len(options), 8)):
-            for first in range(second):
-                row = np.array([[anchor, options[first], options[second]]])
-                if int(keys(row, n_objects)[0]) not in taken:
-                    as_anchor[anchor] += 1
-                    as_option[row[0, 1:]] += 1
-                    return row
-    return None
+def _note(row: Questions, as_anchor: NDArray[np.int64], as_option: NDArray[np.int64]) -> None:
+    as_anchor[row[0, 0]] += 1
+    as_option[row[0, 1:]] += 1
 
 
 def _rarest_first(counts: NDArray[np.int64], rng: np.random.Generator) -> list[int]:

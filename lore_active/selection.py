@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from lore_active import information
 from lore_active.errors import InvalidParameter
-from lore_active.questions import Questions, draw, draw_new
+from lore_active.questions import Questions, Source, draw
 from lore_active.types import Floats
 
 # Candidates scored for each batch, and random questions whose margins should become certain.
@@ -28,7 +28,8 @@ class Knowledge:
     """What a selector may know: the model, what has been answered, and what is out.
 
     `answered` holds rows (anchor, nearer, farther), `pending` rows (anchor, left, right) still
-    with participants, `taken` the keys of all questions that must not come again.
+    with participants, `taken` the keys of all questions that must not come again; new ones come
+    from `source`.
     """
 
     embedding: Floats
@@ -36,6 +37,7 @@ class Knowledge:
     answered: Questions
     pending: Questions
     taken: set[int]
+    source: Source
 
     @property
     def n_objects(self) -> int:
@@ -71,7 +73,7 @@ class RandomSelector:
 
     def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
         """Up to `count` different questions, none of them taken."""
-        rows = draw_new(known.n_objects, count, known.taken, rng)
+        rows = known.source.new(count, known.taken, rng)
         return Picks(rows, np.zeros(len(rows)))
 
 
@@ -82,7 +84,7 @@ class UncertaintySelector:
 
     def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
         """Up to `count` different questions, none of them taken."""
-        rows = draw_new(known.n_objects, POOL, known.taken, rng)
+        rows = known.source.new(POOL, known.taken, rng)
         near, far = (
             np.linalg.norm(known.embedding[rows[:, 0]] - known.embedding[rows[:, k]], axis=1)
             for k in (1, 2)
@@ -110,7 +112,7 @@ class FisherSelector:
             return UncertaintySelector().pick(known, count, rng)
         z = np.ascontiguousarray(known.embedding)
         covariance = coordinate_covariance(known)
-        rows = draw_new(known.n_objects, POOL, known.taken, rng)
+        rows = known.source.new(POOL, known.taken, rng)
         targets = self._targets(z, covariance, rng)
         first = _gains(z, covariance, targets, rows, known.temperature)
         rows = rows[np.argsort(-first, kind="stable")[: SHORTLIST + SHORTLIST_EACH * count]]

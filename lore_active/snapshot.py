@@ -1,0 +1,152 @@
+"""A learner as plain data and back: a JSON document and arrays, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.errors import InvalidParameter
+from lore_active.learner import Answer, Learner, Query
+from lore_active.model import Model
+from lore_active.path import Audit, RankEvidence
+from lore_active.selection import selector_named
+from lore_active.solver import Solution
+from lore_active.stopping import RankSettled, StoppingRule, Unchanged
+
+FORMAT = 1
+Arrays = dict[str, NDArray[np.float64]]
+RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
+    "rank_settled": RankSettled,
+    "unchanged": Unchanged,
+}
+
+
+def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
+    """The whole state: `load` gives a learner that goes on exactly as this one would."""
+    arrays: Arrays = {}
+    rule: Any = learner.stopping
+    if learner.stopping.name not in RULES:
+        raise InvalidParameter(f"The stopping rule {learner.stopping.name!r} cannot be saved.")
+    document = {
+        "format": FORMAT,
+        "n_objects": learner.n_objects,
+        "seed": learner.seed,
+        "selector": learner.selector.name,
+        "stopping": asdict(rule),
+        "least_random": learner.least_random,
+        "widen": learner.widen,
+        "asks": learner._asks,
+        "version": learner._version,
+        "queries": [asdict(query) for query in learner._queries],
+        "states": learner._state,
+        "answers": [asdict(answer) for answer in learner._answers],
+        "excluded": sorted(learner._excluded),
+        "events": [list(event) for event in learner._events],
+        "predictions": [learner._predictions.get(query.id) for query in learner._queries],
+        "audits": [
+            _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
+            for index, audit in enumerate(learner._audits)
+        ],
+        "model": None if learner._model is None else _model_out(learner._model, arrays),
+    }
+    return document, arrays
+
+
+def load(document: dict[str, Any], arrays: Arrays) -> Learner:
+    """A learner from what `dump` gave."""
+    if document.get("format") != FORMAT:
+        raise InvalidParameter(
+            f"The snapshot has format {document.get('format')!r}, but this version reads {FORMAT}."
+        )
+    rule: StoppingRule = RULES[document["stopping"]["name"]](**document["stopping"])
+    learner = Learner(
+        document["n_objects"],
+        document["seed"],
+        selector_named(document["selector"]),
+        rule,
+        document["least_random"],
+        document["widen"],
+    )
+    learner._asks = document["asks"]
+    learner._version = document["version"]
+    for one in document["queries"]:
+        query = Query(**{**one, "seed": tuple(one["seed"])})
+        learner._queries.append(query)
+        learner._as_anchor[query.anchor] += 1
+        learner._as_option[[query.left, query.right]] += 1
+    learner._state = list(document["states"])
+    learner._excluded = set(document["excluded"])
+    learner._events = [(kind, which) for kind, which in document["events"]]
+    learner._predictions = dict(enumerate(document["predictions"]))
+    learner._answers = [Answer(**one) for one in document["answers"]]
+    for index in range(len(learner._answers)):
+        learner._count(index)
+    learner._audits = [
+        _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
+    ]
+    if document["model"] is not None:
+        learner._model = _model_in(document["model"], arrays)
+    return learner
+
+
+def _model_out(model: Model, arrays: Arrays) -> dict[str, Any]:
+    for name in ("embedding", "singular_values", "picture", "wider"):
+        arrays["model_" + name] = getattr(model, name)
+    names = ("version", "up_to", "rank", "lam", "temperature", "objective")
+    return {name: getattr(model, name) for name in names}
+
+
+def _model_in(plain: dict[str, Any], arrays: Arrays) -> Model:
+    names = ("embedding", "singular_values", "picture", "wider")
+    held: dict[str, Any] = {name: np.array(arrays["model_" + name]) for name in names}
+    return Model(**plain, **held)
+
+
+def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[str, Any]:
+    # Only the last audit's fits are ever started from.
+    kept = audit if last else replace(audit, solution=None, wider=None)
+    return {
+        "answers": audit.answers,
+        "rank": audit.rank,
+        "lam": audit.lam,
+        "temperature": audit.temperature,
+        "evidence": [asdict(one) for one in audit.evidence],
+        "below": audit.below,
+        "above": audit.above,
+        "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
+        "wider": _solution_out(kept.wider, prefix + "wider_", arrays),
+    }
+
+
+def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
+    return Audit(
+        answers=plain["answers"],
+        rank=plain["rank"],
+        lam=plain["lam"],
+        temperature=plain["temperature"],
+        evidence=tuple(RankEvidence(**one) for one in plain["evidence"]),
+        solution=_solution_in(plain["solution"], prefix + "solution_", arrays),
+        wider=_solution_in(plain["wider"], prefix + "wider_", arrays),
+        below=None if plain["below"] is None else tuple(plain["below"]),
+        above=None if plain["above"] is None else tuple(plain["above"]),
+    )
+
+
+def _solution_out(solution: Solution | None, prefix: str, arrays: Arrays) -> dict[str, Any] | None:
+    if solution is None:
+        return None
+    arrays[prefix + "embedding"] = solution.embedding
+    arrays[prefix + "singular_values"] = solution.singular_values
+    names = ("objective", "imbalance", "iterations", "converged", "curvature")
+    return {name: getattr(solution, name) for name in names}
+
+
+def _solution_in(plain: dict[str, Any] | None, prefix: str, arrays: Arrays) -> Solution | None:
+    if plain is None:
+        return None
+    names = ("embedding", "singular_values")
+    held: dict[str, Any] = {name: np.array(arrays[prefix + name]) for name in names}
+    return Solution(**plain, **held)
