@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test lint bench bench-fit bench-paper clean
+.PHONY: help demo test lint bench bench-fit bench-paper bench-answers clean
 
 help:
 	@echo "make demo         fit simulated answers with the lore-active command"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
+	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -38,13 +39,17 @@ lint: .venv/.installed
 test: lint
 	$(BIN)/python -m pytest
 
-bench: bench-fit bench-paper
+bench: bench-fit bench-paper bench-answers
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
 
 bench-paper: .venv/.installed
 	$(BIN)/python -m benchmarks.paper
+
+# One BLAS thread a process: the runs themselves use all cores.
+bench-answers: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers
 
 clean:
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

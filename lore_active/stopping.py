@@ -102,7 +102,7 @@ class RankSettled:
     for each item). max_answers: the budget, at which collection ends in any case.
     """
 
-    confidence: float = 0.95
+    confidence: float = 0.975
     audits: int = 5
     min_answers: int | None = None
     max_answers: int | None = None
@@ -182,34 +182,38 @@ class RankSettled:
         return Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
 
     def _preferred(self, progress: Progress) -> tuple[Criterion, Criterion]:
-        need = NormalDist().inv_cdf(self.confidence)
-        last = progress.audits[-1] if progress.audits else None
-        return (
-            self._against(last, -1, last.below if last else None, need),
-            self._against(last, +1, last.above if last else None, need),
-        )
+        return self._against(progress, -1), self._against(progress, +1)
 
-    def _against(
-        self, last: Audit | None, step: int, gap: tuple[float, float] | None, need: float
-    ) -> Criterion:
+    def _against(self, progress: Progress, step: int) -> Criterion:
+        """How clearly held-out answers prefer the rank to a neighbour, over the last audits.
+
+        One audit's evidence wavers; and while answers are too few for a dimension that is there,
+        its rank loses by a little, sometimes. The mean over audits is what must be clear.
+        """
         name = "preferred_to_fewer" if step < 0 else "preferred_to_more"
-        if last is None:
+        need = NormalDist().inv_cdf(self.confidence)
+        recent = progress.audits[-min(self.audits, _unchanged(progress.audits)) :]
+        if not progress.audits:
             return Criterion(name, 0.0, need, False, "No evidence about neighbouring ranks yet.")
-        other = last.rank + step
+        last = progress.audits[-1]
         if last.rank == 0:
             words = "The answers support no dimension: they are no better than guesses."
             return Criterion(name, 0.0, need, False, words)
-        if gap is None:
+        other = last.rank + step
+        gaps = [one.below if step < 0 else one.above for one in recent]
+        known = [gap for gap in gaps if gap is not None]
+        if not known:
             # More dimensions never survived the penalty: nothing there to be preferred.
             words = f"{_dimensions(other)} could not be fitted at all."
             return Criterion(name, inf, need, step > 0, words)
-        mean, error = gap
-        z = mean / error if error > 0 else (inf if mean > 0 else 0.0)
+        pooled = sum(mean / error if error > 0 else 0.0 for mean, error in known) / len(known)
+        mean, error = known[-1]
         words = (
-            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} "
-            f"({z:.1f} standard errors of {need:.1f} needed)."
+            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} a question "
+            f"({pooled:.1f} standard errors on average over the last {len(known)} audits, "
+            f"{need:.1f} needed)."
         )
-        return Criterion(name, z, need, z >= need, words)
+        return Criterion(name, pooled, need, pooled >= need, words)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,257 @@
+"""How many answers, which rank, when to stop: the learner on simulated people, many seeds.
+
+Runs are kept one a line in build/answers.jsonl, so that the benchmark can be interrupted and goes
+on where it was; the page is written from the runs that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import Page
+from lore_active.fit import fit
+from lore_active.learner import Learner
+from lore_active.metrics import triplet_accuracy
+from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.pairs import as_pairs
+from lore_active.selection import selector_named
+from lore_active.simulation import SimulatedPeople, simulate
+from lore_active.solver import Settings
+from lore_active.triplets import as_triplets
+
+STORE = Path(__file__).parent.parent / "build" / "answers.jsonl"
+RANDOM_ANSWERS = 2800
+NAIVE_AUDITS = 5
+# Reporting seeds; development used seeds below 1,000.
+FIRST_SEED = 5000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One condition: people, items and how far to go."""
+
+    rank: int
+    noise: float = 0.1
+    items: int = 50
+    answers: int = 1400
+    lapse: float = 0.0
+    selector: str = "fisher"
+
+    @property
+    def name(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+MAIN = (*(Cell(rank) for rank in (1, 2, 3, 4, 5)), Cell(8, answers=2800))
+STOPS = tuple(Cell(rank, noise) for rank in (1, 2, 3, 4, 5) for noise in (0.05, 0.5))
+NOTHING = (Cell(0, answers=1400),)
+OTHERS = (
+    *(Cell(2, items=items, answers=28 * items) for items in (30, 100, 200)),
+    Cell(2, noise=1.0),
+    Cell(2, lapse=0.05),
+)
+
+
+def run(task: tuple[Cell, int]) -> dict[str, Any]:
+    """One study without stopping, and what random questions reach on the same people."""
+    cell, seed = task
+    dimensions = max(cell.rank, 1)
+    space = gaussian_space(cell.items, dimensions, seed)
+    habits = Habits(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
+    test = simulated_answers(space, 3000, seed + 1, Habits(noise=0.0))
+    people = SimulatedPeople([Observer(space, habits, seed + 2)])
+    learner = Learner(cell.items, seed, selector_named(cell.selector))
+    records = list(simulate(learner, people, cell.answers, test, time.perf_counter, stop=False))
+    many = RANDOM_ANSWERS * cell.items // 50
+    random = simulated_answers(space, many, seed + 3, habits)
+    plain = fit(as_pairs(as_triplets(random, cell.items)), Settings())
+    return {
+        "cell": cell.name,
+        "seed": seed,
+        "random_accuracy": triplet_accuracy(plain.embedding, test),
+        "random_rank": plain.rank,
+        "audits": [[one["answers"], one["rank"], one["accuracy"]] for one in records[:-1]],
+        "summary": records[-1],
+    }
+
+
+def load() -> list[dict[str, Any]]:
+    if not STORE.exists():
+        return []
+    return [json.loads(line) for line in STORE.read_text().splitlines()]
+
+
+def crossing(curve: list[list[float]], level: float) -> float:
+    """First answers from which accuracy stays at the level or above."""
+    reached = float("inf")
+    for answers, _, accuracy in reversed(curve):
+        if accuracy < level:
+            break
+        reached = answers
+    return reached
+
+
+def last_change(audits: list[list[float]], until: float) -> float:
+    changed = audits[0][0]
+    for before, after in itertools.pairwise(audits):
+        if after[0] <= until and before[1] != after[1]:
+            changed = after[0]
+    return changed
+
+
+def naive_stop(audits: list[list[float]]) -> tuple[float, int] | None:
+    for end in range(NAIVE_AUDITS, len(audits) + 1):
+        ranks = {one[1] for one in audits[end - NAIVE_AUDITS : end]}
+        if len(ranks) == 1:
+            return audits[end - 1][0], int(audits[end - 1][1])
+    return None
+
+
+def report(page: Page, runs: list[dict[str, Any]]) -> None:
+    def of(cell: Cell) -> list[dict[str, Any]]:
+        return [one for one in runs if one["cell"] == cell.name]
+
+    rows = []
+    for cell in (*MAIN, *OTHERS):
+        found = of(cell)
+        if not found:
+            continue
+        full = RANDOM_ANSWERS * cell.items // 50
+        need = [crossing(one["audits"], one["random_accuracy"]) for one in found]
+        level = np.mean([one["random_accuracy"] for one in found])
+        middle = float(np.median(need))
+        right = np.mean([one["audits"][-1][1] == cell.rank for one in found])
+        accuracy = np.mean([one["audits"][-1][2] for one in found])
+        rows.append(
+            [
+                cell.items,
+                cell.rank,
+                cell.noise,
+                cell.lapse,
+                len(found),
+                f"{level:.4f}",
+                "not reached" if middle == float("inf") else f"{middle:.0f}",
+                "–" if middle == float("inf") else f"{middle / full:.2f}",
+                f"{100 * right:.0f} %",
+                f"{accuracy:.4f} at {cell.answers}",
+            ]
+        )
+    page.text(
+        "## Answers to accuracy, and the rank\n\nRandom: accuracy on 3,000 noiseless test triplets "
+        "of random questions fitted by LORE at λ = 0.01, with 2,800 answers for 50 items (56 for "
+        "each item otherwise). Needed: median over runs of the answers from which on the learner "
+        "stays at or above that. Right rank: share of runs whose last audit names the true rank."
+    )
+    page.table(
+        [
+            "items",
+            "rank",
+            "noise",
+            "lapses",
+            "runs",
+            "random",
+            "needed",
+            "share",
+            "right rank",
+            "accuracy",
+        ],
+        rows,
+    )
+    rows = []
+    for cell in (*MAIN, *STOPS):
+        found = of(cell)
+        if not found:
+            continue
+        stops = [
+            (one["summary"]["stopped_at"], one["summary"]["stopped_rank"], one["audits"])
+            for one in found
+            if one["summary"]["stopped_at"] is not None
+        ]
+        ratio = [at / last_change(audits, at) for at, _, audits in stops]
+        naive = [stop for one in found if (stop := naive_stop(one["audits"])) is not None]
+        rows.append(
+            [
+                cell.rank,
+                cell.noise,
+                len(found),
+                len(stops),
+                f"{np.mean([rank == cell.rank for _, rank, _ in stops]):.2f}" if stops else "–",
+                f"{np.median([at for at, _, _ in stops]):.0f}" if stops else "–",
+                f"{np.median(ratio):.2f}" if stops else "–",
+                f"{np.mean([rank == cell.rank for _, rank in naive]):.2f}" if naive else "–",
+                f"{np.median([at for at, _ in naive]):.0f}" if naive else "–",
+            ]
+        )
+    page.text(
+        "## Stopping\n\nOver all answers of a run: where the rule first stopped, whether at the "
+        "true rank, and how many times the answers of the last change of rank that took; beside "
+        f"the naive rule (unchanged for {NAIVE_AUDITS} audits)."
+    )
+    page.table(
+        [
+            "rank",
+            "noise",
+            "runs",
+            "stopped",
+            "right",
+            "at (median)",
+            "of last change",
+            "naive right",
+            "naive at",
+        ],
+        rows,
+    )
+    found = of(NOTHING[0])
+    if found:
+        ranks = [one["audits"][-1][1] for one in found]
+        stopped = sum(one["summary"]["stopped_at"] is not None for one in found)
+        page.text(
+            f"## Nothing to find\n\nPure guesses, {len(found)} runs of {NOTHING[0].answers} "
+            f"answers: last ranks {ranks}; stopped as settled in {stopped} of them."
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--report", action="store_true", help="only write the page")
+    chosen = parser.parse_args()
+    runs = load()
+    if not chosen.report:
+        STORE.parent.mkdir(exist_ok=True)
+        done = {(one["cell"], one["seed"]) for one in runs}
+        tasks = [
+            (cell, seed)
+            for seed in range(FIRST_SEED, FIRST_SEED + 10 * chosen.seeds, 10)
+            for cell in (*MAIN, *STOPS, *NOTHING, *OTHERS)
+            if (cell.name, seed) not in done
+        ]
+        collect(tasks)
+        runs = load()
+    page = Page("answers", "Answers, ranks and stops", "make bench-answers")
+    report(page, runs)
+    page.write()
+
+
+def collect(tasks: Iterable[tuple[Cell, int]]) -> None:
+    todo = list(tasks)
+    with Pool(os.cpu_count()) as pool, STORE.open("a") as stream:
+        for number, one in enumerate(pool.imap_unordered(run, todo), 1):
+            stream.write(json.dumps(one) + "\n")
+            stream.flush()
+            print(f"{number} of {len(todo)} runs", end="\r", flush=True)
+
+
+if __name__ == "__main__":
+    main()
