@@ -102,7 +102,7 @@ class RankSettled:
     for each item). max_answers: the budget, at which collection ends in any case.
     """
 
-    confidence: float = 0.975
+    confidence: float = 0.99
     audits: int = 5
     min_answers: int | None = None
     max_answers: int | None = None
@@ -209,7 +209,7 @@ class RankSettled:
         pooled = sum(mean / error if error > 0 else 0.0 for mean, error in known) / len(known)
         mean, error = known[-1]
         words = (
-            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} a question "
+            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} "
             f"({pooled:.1f} standard errors on average over the last {len(known)} audits, "
             f"{need:.1f} needed)."
         )
