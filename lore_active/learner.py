@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lore_active.errors import InvalidParameter, LoreError
 from lore_active.model import Model, facing, item_covariances, turned
 from lore_active.pairs import as_pairs
-from lore_active.path import Audit, RankEvidence, audit
+from lore_active.path import LAMBDAS, Audit, RankEvidence, audit
 from lore_active.questions import AllQuestions, Source, keys
 from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Settings, Solution, solve
@@ -361,7 +361,7 @@ class Learner:
         start = model.embedding if model.rank == last.rank else last.solution.embedding
         self._publish(
             self._solved(triplets, start, last.lam),
-            self._solved(triplets, model.wider, last.lam) if model.wider.shape[1] else None,
+            self._solved(triplets, model.wider, LAMBDAS[-1]) if model.wider.shape[1] else None,
             last,
         )
 

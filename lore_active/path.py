@@ -58,7 +58,8 @@ class RankEvidence:
 class Audit:
     """The outcome of a cross-validation: the rank chosen, its λ and temperature, and all evidence.
 
-    `solution` is the fit of all answers at that rank and λ, `wider` the one with a dimension more.
+    `solution` is the fit of all answers at that rank and λ; `wider` one with a dimension more, at
+    the smallest λ, so that this dimension lives.
     `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
     one's, with standard errors, where those ranks were tried.
     """
@@ -115,9 +116,11 @@ def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1
 
     pick = found[chosen]
     pairs = as_pairs(triplets)
-    chain = rank_chain(pairs, pick.lam, wide_fit(pairs, most))
+    wide = wide_fit(pairs, most)
+    chain = rank_chain(pairs, pick.lam, wide)
     lower = [rank for rank in chain if rank <= chosen]
     solution = chain[max(lower)] if lower else None
+    chain = rank_chain(pairs, LAMBDAS[-1], wide)
     higher = [rank for rank in chain if rank > chosen]
     wider = chain[min(higher)] if higher else None
     return Audit(

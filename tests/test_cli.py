@@ -107,3 +107,50 @@ def test_an_output_folder_that_cannot_be_made(answers, tmp_path):
 def test_version_and_help():
     assert run("--version").stdout.startswith("lore-active, version ")
     assert "fit" in run("--help").stdout
+
+
+def test_simulate_prints_a_line_per_audit_and_a_summary():
+    told = run("simulate", "--items", 20, "--rank", 2, "--answers", 150, "--seed", 4, "--json")
+    assert told.returncode == 0, told.stderr
+    *audits, summary = map(json.loads, told.stdout.splitlines())
+    assert audits
+    for one in audits:
+        assert {"answers", "rank", "lambda", "accuracy", "progressive_accuracy"} <= set(one)
+        assert one["decision"] in ("stop", "go on")
+    assert summary["summary"] is True
+    assert summary["true_rank"] == 2
+    assert {"stopped_at", "rank", "accuracy", "refit_seconds"} <= set(summary)
+    assert {"audit_seconds", "select_seconds"} <= set(summary)
+
+
+def test_simulate_on_a_pool(answers):
+    told = run("simulate", "--pool", answers, "--answers", 120, "--selector", "random", "--json")
+    assert told.returncode == 0, told.stderr
+    summary = json.loads(told.stdout.splitlines()[-1])
+    assert summary["answers"] == 120
+    assert summary["true_rank"] is None
+
+
+def test_simulate_repeats_itself():
+    def ranks():
+        told = run("simulate", "--items", 12, "--answers", 80, "--lapse", 0.1, "--json")
+        return [
+            (json.loads(line)["answers"], json.loads(line)["accuracy"])
+            for line in told.stdout.splitlines()
+        ]
+
+    assert ranks() == ranks()
+
+
+@pytest.mark.parametrize(
+    ("extra", "part"),
+    [
+        (["--items", "3"], "items is 3"),
+        (["--rank", "0"], "rank is 0"),
+        (["--noise", "-1"], "noise"),
+    ],
+)
+def test_simulate_refuses_nonsense(extra, part):
+    told = run("simulate", *extra)
+    assert told.returncode == 2
+    assert part in told.stderr

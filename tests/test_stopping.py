@@ -1,0 +1,93 @@
+"""Stopping rules on made-up histories: each criterion can hold a study back by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lore_active import InvalidParameter
+from lore_active.path import Audit
+from lore_active.stopping import Progress, RankSettled, Unchanged, wilson
+
+
+def audit(answers, rank=3, below=(0.2, 0.01), above=(0.04, 0.01)):
+    return Audit(answers, rank, 0.01, 1.0, (), None, None, below, above)
+
+
+CLEAR = Progress(20, 500, 20, [audit(100 * k) for k in range(1, 6)], wilson(80, 100))
+
+
+def test_a_clear_case_stops_and_says_why():
+    decision = RankSettled().decide(CLEAR)
+    assert decision.stop
+    assert decision.settled
+    assert decision.rank == 3
+    assert "settled at 3 dimensions" in decision.words
+    assert "through the last 5" in decision.words
+    assert "400 answers" in decision.words
+    assert "prefer 3 to 2 by 0.2000 ± 0.0100" in decision.words
+    assert all(one.passed for one in decision.reasons)
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        ({"items_seen": 19}, "items_seen"),
+        ({"answers": 79}, "answers"),
+        ({"progressive": wilson(55, 100)}, "better_than_chance"),
+        ({"progressive": wilson(0, 0)}, "better_than_chance"),
+        ({"audits": CLEAR.audits[:4]}, "audits_unchanged"),
+        ({"audits": [*CLEAR.audits[:3], audit(400, 2), audit(500)]}, "audits_unchanged"),
+        ({"audits": [audit(k, below=(0.01, 0.01)) for k in range(5)]}, "preferred_to_fewer"),
+        ({"audits": [audit(k, below=None) for k in range(5)]}, "preferred_to_fewer"),
+        ({"audits": [audit(k, above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
+        ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
+        ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
+        ({"audits": []}, "audits_unchanged"),
+    ],
+)
+def test_each_criterion_holds_back(change, missing):
+    decision = RankSettled().decide(replace(CLEAR, **change))
+    assert not decision.stop
+    failed = {one.name: one for one in decision.reasons if not one.passed}
+    assert missing in failed
+    assert failed[missing].words in decision.words
+
+
+def test_evidence_is_pooled_over_audits():
+    wavering = [audit(k, above=(z * 0.01, 0.01)) for k, z in enumerate((0, 1, 5, 1, 3))]
+    decision = RankSettled().decide(replace(CLEAR, audits=wavering))
+    last = decision.reasons[-1]
+    assert last.value == pytest.approx(2.0)
+    assert not last.passed
+
+
+def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
+    decision = RankSettled().decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
+    assert decision.settled
+
+
+def test_the_budget_ends_a_study_without_settling_it():
+    decision = RankSettled(max_answers=500).decide(replace(CLEAR, audits=CLEAR.audits[:1]))
+    assert decision.stop
+    assert not decision.settled
+    assert "budget" in decision.words
+
+
+def test_the_naive_rule_looks_at_nothing_else():
+    assert Unchanged().decide(replace(CLEAR, items_seen=1)).settled
+    assert not Unchanged(audits=6).decide(CLEAR).stop
+
+
+def test_wilson_interval():
+    share = wilson(8, 10)
+    assert share.value == 0.8
+    assert share.low == pytest.approx(0.4902, abs=1e-3)
+    assert share.high == pytest.approx(0.9433, abs=1e-3)
+
+
+@pytest.mark.parametrize("bad", [{"confidence": 1.0}, {"confidence": 0.2}, {"audits": 0}])
+def test_bad_rules(bad):
+    with pytest.raises(InvalidParameter, match=next(iter(bad))):
+        RankSettled(**bad)
