@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test lint bench bench-fit bench-paper bench-answers clean
+.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials clean
 
 help:
 	@echo "make demo         fit simulated answers with the lore-active command"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
 	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
+	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -39,7 +40,7 @@ lint: .venv/.installed
 test: lint
 	$(BIN)/python -m pytest
 
-bench: bench-fit bench-paper bench-answers
+bench: bench-fit bench-paper bench-answers bench-materials
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
@@ -50,6 +51,9 @@ bench-paper: .venv/.installed
 # One BLAS thread a process: the runs themselves use all cores.
 bench-answers: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers
+
+bench-materials: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.materials
 
 clean:
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-from pathlib import Path
-
 import numpy as np
 
+from benchmarks.materials import MATERIALS, majority, read_materials
 from benchmarks.tables import Page
 from lore_active.fit import fit, random_start
 from lore_active.metrics import triplet_accuracy
@@ -17,7 +14,6 @@ from lore_active.pairs import as_pairs
 from lore_active.solver import Settings
 from lore_active.triplets import as_triplets
 
-MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials.csv.gz"
 ITEMS, ANSWERS = 50, 5880
 SPREADS = (1.0, 5.0**0.5, 5.0)
 
@@ -65,14 +61,7 @@ def materials(page: Page) -> None:
     if not MATERIALS.exists():
         page.text("Not measured: the data file is not on this machine.")
         return
-    with gzip.open(MATERIALS, "rt") as stream:
-        table = [row for row in csv.DictReader(stream) if row["split"] == "train"]
-    first = np.array([int(row["votes_first"]) for row in table])
-    second = np.array([int(row["votes_second"]) for row in table])
-    names = ("anchor", "first", "second")
-    asked = np.array([[int(row[name]) for name in names] for row in table])
-    swap = second > first
-    asked[swap] = asked[swap][:, [0, 2, 1]]
+    asked = majority(read_materials("train"))
     rows = []
     for lam in (0.01, 0.005):
         found = []
