@@ -8,7 +8,7 @@ BENCH := .venv-bench/bin
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials clean
 
 help:
-	@echo "make demo         fit simulated answers with the lore-active command"
+	@echo "make demo         a simulated study that finds its rank and stops by itself"
 	@echo "make test         lint, types and tests"
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
@@ -30,7 +30,7 @@ help:
 	@touch $@
 
 demo: .venv/.installed
-	$(BIN)/python -m benchmarks.demo
+	$(BIN)/lore-active simulate --items 30 --rank 3 --seed 1
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+
 import numpy as np
 
 from benchmarks.materials import MATERIALS, majority, read_materials
