@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials clean
+.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
+	bench-salmon clean
 
 help:
 	@echo "make demo         a simulated study that finds its rank and stops by itself"
@@ -15,6 +16,7 @@ help:
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
 	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
+	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -22,6 +24,13 @@ help:
 	  { echo "lore-active needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# Salmon and cblearn want different versions of the same packages.
+.venv-salmon/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-salmon
+	.venv-salmon/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-salmon/bin/python -m pip install --quiet --disable-pip-version-check -e '.[salmon]'
 	@touch $@
 
 .venv-bench/.installed: pyproject.toml
@@ -40,7 +49,7 @@ lint: .venv/.installed
 test: lint
 	$(BIN)/python -m pytest
 
-bench: bench-fit bench-paper bench-answers bench-materials
+bench: bench-fit bench-paper bench-answers bench-materials bench-salmon
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
@@ -55,6 +64,9 @@ bench-answers: .venv/.installed
 bench-materials: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.materials
 
+bench-salmon: .venv-salmon/.installed
+	.venv-salmon/bin/python -m benchmarks.salmon
+
 clean:
-	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-bench .venv-salmon .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
