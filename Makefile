@@ -6,7 +6,7 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon clean
+	bench-salmon bench-learner clean
 
 help:
 	@echo "make demo         a simulated study that finds its rank and stops by itself"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
+	@echo "make bench-learner  seconds of refits, selections and audits"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -49,7 +50,7 @@ lint: .venv/.installed
 test: lint
 	$(BIN)/python -m pytest
 
-bench: bench-fit bench-paper bench-answers bench-materials bench-salmon
+bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-learner
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
@@ -66,6 +67,9 @@ bench-materials: .venv/.installed
 
 bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
+
+bench-learner: .venv/.installed
+	$(BIN)/python -m benchmarks.learner
 
 clean:
 	rm -rf .venv .venv-bench .venv-salmon .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -128,7 +128,7 @@ class Learner:
         self.source: Source = AllQuestions(self.n_objects) if source is None else source
         self._queries: list[Query] = []
         self._state: list[str] = []
-        self._taken: set[int] = set()
+        self._answered: set[int] = set()
         self._as_anchor = np.zeros(n_objects, dtype=np.int64)
         self._as_option = np.zeros(n_objects, dtype=np.int64)
         self._asks = 0
@@ -298,6 +298,7 @@ class Learner:
 
     def _append(self, answer: Answer) -> None:
         self._answers.append(answer)
+        self._answered.add(self._key(answer.anchor, answer.nearer, answer.farther))
         self._events.append(("answer", len(self._answers) - 1))
         self._count(len(self._answers) - 1)
 
@@ -435,10 +436,9 @@ class Learner:
     @property
     def decision(self) -> Decision:
         """Stop or go on, and why."""
-        live = [self._answers[index] for index in self._live]
-        seen = {item for one in live for item in (one.anchor, one.nearer, one.farther)}
+        seen = len(np.unique(self._live_rows()))
         return self.stopping.decide(
-            Progress(self.n_objects, len(live), len(seen), self._audits, self.progressive)
+            Progress(self.n_objects, len(self._live), seen, self._audits, self.progressive)
         )
 
     @property
@@ -472,31 +472,36 @@ class Learner:
 
     def _taken_keys(self, out: Sequence[int]) -> set[int]:
         """Questions that have an answer or are out; skipped and lapsed ones are free again."""
-        rows = [(one.anchor, one.nearer, one.farther) for one in self._answers]
-        rows += [(q.anchor, q.left, q.right) for q in (self._query(one) for one in out)]
-        if not rows:
-            return set()
-        return set(keys(np.array(rows, dtype=np.int64), self.n_objects).tolist())
+        pending = (self._query(one) for one in out)
+        return self._answered | {self._key(one.anchor, one.left, one.right) for one in pending}
+
+    def _key(self, anchor: int, one: int, other: int) -> int:
+        return int(keys(_rows([(anchor, one, other)]), self.n_objects)[0])
 
     def _knowledge(self, out: Sequence[int], taken: set[int]) -> Knowledge:
         assert self._model is not None
         pending = [self._query(one) for one in out]
-        live = [self._answers[index] for index in self._live]
         return Knowledge(
             embedding=self._model.embedding,
             temperature=self._model.temperature,
-            answered=_rows([(one.anchor, one.nearer, one.farther) for one in live]),
+            answered=self._live_rows(),
             pending=_rows([(one.anchor, one.left, one.right) for one in pending]),
             taken=taken,
             source=self.source,
         )
 
     def _triplets(self) -> Triplets | None:
-        live = [self._answers[index] for index in self._live]
-        if not live:
+        if not self._live:
             return None
-        rows = _rows([(one.anchor, one.nearer, one.farther) for one in live])
-        return as_triplets(rows, n_objects=self.n_objects)
+        return as_triplets(self._live_rows(), n_objects=self.n_objects)
+
+    def _live_rows(self) -> NDArray[np.int64]:
+        """The answers that count, as rows; only those that came since the last call are added."""
+        fresh = [self._answers[index] for index in self._live[len(self._known_rows) :]]
+        if fresh:
+            rows = _rows([(one.anchor, one.nearer, one.farther) for one in fresh])
+            self._known_rows = np.concatenate([self._known_rows, rows])
+        return self._known_rows
 
     def _count(self, index: int) -> None:
         """Let an answer count: for the fit, for the accuracy, for consistency."""
@@ -522,6 +527,7 @@ class Learner:
     def _forget(self) -> None:
         """Back to before the first answer counted; what was asked and said is kept."""
         self._live: list[int] = []
+        self._known_rows: NDArray[np.int64] = _rows([])
         self._audits: list[Audit] = []
         self._model = None
         self._version = 0

@@ -81,8 +81,10 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     learner._excluded = set(document["excluded"])
     learner._events = [(kind, which) for kind, which in document["events"]]
     learner._predictions = dict(enumerate(document["predictions"]))
-    learner._answers = [Answer(**one) for one in document["answers"]]
-    for index in range(len(learner._answers)):
+    for index, one in enumerate(document["answers"]):
+        answer = Answer(**one)
+        learner._answers.append(answer)
+        learner._answered.add(learner._key(answer.anchor, answer.nearer, answer.farther))
         learner._count(index)
     learner._audits = [
         _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
