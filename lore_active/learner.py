@@ -136,6 +136,7 @@ class Learner:
         self._excluded: set[str] = set()
         self._model: Model | None = None
         self._version = 0
+        self._known_rows: NDArray[np.int64] = _rows([])
         # What happened, in order: ("ask", query), ("answer", index), ("refit", 0), ("audit", 0).
         self._events: list[tuple[str, int]] = []
         self._forget()
@@ -527,7 +528,7 @@ class Learner:
     def _forget(self) -> None:
         """Back to before the first answer counted; what was asked and said is kept."""
         self._live: list[int] = []
-        self._known_rows: NDArray[np.int64] = _rows([])
+        self._known_rows = _rows([])
         self._audits: list[Audit] = []
         self._model = None
         self._version = 0
