@@ -27,7 +27,8 @@ from lore_active.triplets import as_triplets
 PROBLEMS = ((50, 5880, 15, 5), (100, 21_000, 15, 3), (448, 118_263, 30, 5))
 REFERENCE = {"margin": 1.0, "lamb": 0.01, "mu": 0.1, "tol": 1e-5}
 REFERENCE_ITERATIONS = 1000
-SEED = 700
+# Reporting seed; development used seeds below 1,000.
+SEED = 3000
 
 
 def seconds(action: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -168,7 +169,7 @@ def growth(page: Page) -> None:
 
 def warm_refit(page: Page) -> None:
     rows = []
-    for seed in range(SEED, SEED + 5):
+    for seed in range(SEED, SEED + 10):
         answers, _ = problem(100, 5025, 3, seed)
         before = fit(as_pairs(as_triplets(answers[:5000], 100)), Settings())
         cold_time, cold = seconds(
@@ -257,7 +258,8 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="run the slow reference to its end")
     chosen = parser.parse_args()
     kernels.warm()
-    page = Page("fit", "Speed of the fit", "make bench-fit")
+    command = "python -m benchmarks.fit --full" if chosen.full else "make bench-fit"
+    page = Page("fit", "Speed of the fit", command)
     with threadpool_limits(1):
         warm_refit(page)
         growth(page)
