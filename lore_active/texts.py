@@ -1,0 +1,67 @@
+"""Every sentence that a participant reads; study.toml may replace each, in any language."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Texts(Struct, forbid_unknown_fields=True, frozen=True):
+    """Texts of the participant's pages; an empty line begins a new paragraph."""
+
+    consent_title: str = "Before you begin"
+    consent: str = (
+        "You will be asked which of two things is more like a third. There are no right or wrong "
+        "answers: we are interested in how things seem to you.\n\n"
+        "Your answers and the time that you take are stored without your name. You may stop at "
+        "any time by closing this page."
+    )
+    agree: str = "I agree and want to take part"
+    decline: str = "I do not want to take part"
+    instructions_title: str = "What to do"
+    instructions: str = (
+        "Each time you will see one item and two others. Choose the one of the two that is more "
+        "like the first. Click or tap it, or press the left or right arrow key.\n\n"
+        "Answer by your first impression; it should take a few seconds."
+    )
+    begin: str = "Begin"
+    practice_note: str = "Practice"
+    practice_right: str = "Yes, most people would say so."
+    practice_wrong: str = "Most people would have chosen the other one."
+    practice_done: str = "That was the practice. Now the real questions begin."
+    cant_tell: str = "I can't tell"
+    progress: str = "{done} of {all}"
+    break_title: str = "Time for a break"
+    break_text: str = "Rest your eyes for a moment. Go on when you are ready."
+    go_on: str = "Go on"
+    feedback_title: str = "One last thing"
+    feedback: str = "Is there anything that you would like to tell us? You may leave this empty."
+    send: str = "Send and finish"
+    finished_title: str = "Thank you!"
+    finished: str = "Your answers are stored. You have finished the study."
+    code: str = "Your completion code:"
+    redirect: str = "Go back to where you came from"
+    declined_title: str = "No problem"
+    declined: str = "You have chosen not to take part. Nothing was stored but that choice."
+    paused_title: str = "A short pause"
+    paused: str = "The study is paused at the moment. Your answers are kept; please try again soon."
+    full_title: str = "The study is full"
+    full: str = "Enough people have taken part already. Thank you for your interest."
+    expired_title: str = "The study has ended"
+    expired: str = "The study ended while you were away. What you answered is stored. Thank you!"
+    unknown_title: str = "This link does not lead anywhere"
+    unknown: str = "Please check the address that you were given."
+    already_title: str = "You have taken part already"
+    already: str = "Each person can take part once. Thank you for having done so."
+    elsewhere_title: str = "Open in another window"
+    elsewhere: str = "This study is open in another tab or window. You can go on here or there."
+    go_on_here: str = "Go on here"
+    preview_title: str = "Preview"
+    preview: str = "This is a preview. Accept the task to begin."
+    trouble_title: str = "Please try again"
+    trouble: str = "Something on our side is not ready. Nothing was lost; please try again."
+    try_again: str = "Try again"
+    offline: str = "The connection was lost. Your answer is kept and will be sent again."
+    play: str = "Play"
+    anchor_label: str = "Compare with this"
+    left_label: str = "Left"
+    right_label: str = "Right"
