@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lore_active.errors import InvalidParameter, LoreError
-from lore_active.model import Model, facing, item_covariances, turned
-from lore_active.pairs import as_pairs
-from lore_active.path import LAMBDAS, Audit, RankEvidence, audit
+from lore_active import choice, updates
+from lore_active.errors import InvalidParameter
+from lore_active.model import Model, item_covariances
+from lore_active.path import Audit
 from lore_active.questions import AllQuestions, Source, keys
+from lore_active.records import (
+    AlreadyTold,
+    Answer,
+    Estimate,
+    Purpose,
+    Query,
+    Side,
+    UnknownQuery,
+    as_rows,
+)
 from lore_active.selection import FisherSelector, Knowledge, Selector
-from lore_active.solver import Settings, Solution, solve
-from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
+from lore_active.solver import Solution
+from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule
+from lore_active.tally import Tally
 from lore_active.triplets import Triplets, as_triplets
 from lore_active.types import Floats
 
-Side = Literal["left", "right"]
-Purpose = Literal["cover", "random", "active", "repeat", "catch"]
+__all__ = [
+    "AlreadyTold",
+    "Answer",
+    "Estimate",
+    "Learner",
+    "Purpose",
+    "Query",
+    "Side",
+    "UnknownQuery",
+]
 
 # An audit is due when there are this many times the answers of the last one; the first when every
 # item has been an anchor about twice.
@@ -29,68 +46,6 @@ AUDIT_GROWTH = 1.08
 FIRST_AUDIT = 2
 REFIT_EVERY = 10
 REFIT_SHARE = 0.01
-REFIT_TOLERANCE = 1e-3
-# Random questions that tell how good the model is now.
-WINDOW = 200
-
-
-class UnknownQuery(LoreError, KeyError):
-    """An answer to a question that was never asked."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class AlreadyTold(LoreError, ValueError):
-    """A second answer to the same question."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """A question, and how it came to be asked.
-
-    `score` is the selector's, `version` the model's that selected and predicts it (0: none yet),
-    `seed` what the choice was drawn with, `margin` the prediction (positive: left nearer).
-    """
-
-    id: int
-    anchor: int
-    left: int
-    right: int
-    purpose: Purpose
-    score: float
-    version: int
-    seed: tuple[int, int]
-    margin: float
-    repeats: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """All that is known now; `ceiling` is how often a perfect model could be right."""
-
-    version: int
-    answers: int
-    rank: int
-    lam: float
-    temperature: float
-    embedding: Floats
-    picture: Floats
-    spectrum: Floats
-    evidence: tuple[RankEvidence, ...]
-    progressive: Share
-    ceiling: float | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was said; `query` is None for answers brought from outside."""
-
-    query: int | None
-    anchor: int
-    nearer: int
-    farther: int
-    participant: str | None
 
 
 class Learner:
@@ -136,7 +91,6 @@ class Learner:
         self._excluded: set[str] = set()
         self._model: Model | None = None
         self._version = 0
-        self._known_rows: NDArray[np.int64] = _rows([])
         # What happened, in order: ("ask", query), ("answer", index), ("refit", 0), ("audit", 0).
         self._events: list[tuple[str, int]] = []
         self._forget()
@@ -155,15 +109,14 @@ class Learner:
         self._asks += 1
         rng = np.random.default_rng([*seed, 1])
         out = self._open() if pending is None else sorted(set(pending))
-        taken = self._taken_keys(out)
-        rows, purposes, scores = self._choose(n, out, taken, rng)
-        flips = rng.random(len(rows)) < 0.5
+        chosen = self._choose(n, self._knowledge(out, self._taken_keys(out)), rng)
+        flips = rng.random(len(chosen)) < 0.5
         asked = []
-        for row, purpose, score, flip in zip(rows, purposes, scores, flips, strict=True):
-            left, right = (row[2], row[1]) if flip else (row[1], row[2])
-            asked.append(
-                self._record(int(row[0]), int(left), int(right), purpose, float(score), seed, None)
-            )
+        for one, flip in zip(chosen, flips, strict=True):
+            anchor, left, right = (int(item) for item in one.row)
+            if flip:
+                left, right = right, left
+            asked.append(self._record(anchor, left, right, one.purpose, one.score, seed, None))
         return asked
 
     def repeat(self, query: int) -> Query:
@@ -178,65 +131,14 @@ class Learner:
         as_triplets([[anchor, left, right]], n_objects=self.n_objects)
         return self._record(anchor, left, right, purpose, 0.0, (self.seed, self._asks), None)
 
-    def _choose(
-        self, n: int, out: Sequence[int], taken: set[int], rng: np.random.Generator
-    ) -> tuple[list[NDArray[np.int64]], list[Purpose], list[float]]:
-        rows: list[NDArray[np.int64]] = []
-        purposes: list[Purpose] = []
-        scores: list[float] = []
-
-        def take(row: NDArray[np.int64], purpose: Purpose, score: float) -> None:
-            rows.append(row)
-            purposes.append(purpose)
-            scores.append(score)
-            taken.add(int(keys(row[None], self.n_objects)[0]))
-
-        if self._model is None or self._model.rank == 0:
-            anchors, options = self._as_anchor.copy(), self._as_option.copy()
-            for k in range(n):
-                # Once there is a model, every fifth is uniformly random, to judge the model by.
-                judge = self._model is not None and k % 5 == 4
-                if judge:
-                    found = self.source.new(1, taken, rng)
-                else:
-                    found = self.source.covering(anchors, options, taken, rng)
-                if len(found):
-                    take(found[0], "random" if judge else "cover", 0.0)
-            return rows, purposes, scores
-        is_random = rng.random(n) < self.random_share
-        uniform = self.source.new(int(is_random.sum()), taken, rng)
-        reserved = taken | {int(key) for key in keys(uniform, self.n_objects)}
-        chosen = iter(self._pick(int(n - is_random.sum()), out, reserved, rng))
-        randoms = iter(uniform)
-        for wants_random in is_random:
-            if wants_random:
-                row = next(randoms, None)
-                if row is not None:
-                    take(row, "random", 0.0)
-            else:
-                pick = next(chosen, None)
-                if pick is not None:
-                    take(pick[0], "active", float(pick[1]))
-        return rows, purposes, scores
-
-    def _pick(
-        self, count: int, out: Sequence[int], taken: set[int], rng: np.random.Generator
-    ) -> list[tuple[NDArray[np.int64], float]]:
-        """Active questions, some of them for the model with a dimension more.
-
-        A model of too low a rank sees no use in questions about what it lacks; asked for by a
-        wider model, they show whether that dimension is there.
-        """
-        assert self._model is not None
-        wide = int(rng.binomial(count, self.widen)) if self._model.wider.shape[1] else 0
-        picked: list[tuple[NDArray[np.int64], float]] = []
-        for many, embedding in ((wide, self._model.wider), (count - wide, self._model.embedding)):
-            if many:
-                known = replace(self._knowledge(out, taken), embedding=embedding)
-                picks = self.selector.pick(known, many, rng)
-                picked += zip(picks.questions, picks.scores.tolist(), strict=True)
-                taken = taken | {int(key) for key in keys(picks.questions, self.n_objects)}
-        return [picked[k] for k in rng.permutation(len(picked))]
+    def _choose(self, n: int, known: Knowledge, rng: np.random.Generator) -> list[choice.Choice]:
+        model = self._model
+        if model is None or model.rank == 0:
+            judged = model is not None
+            return choice.covering(n, known, self._as_anchor, self._as_option, judged, rng)
+        return choice.informative(
+            n, known, model.wider, self.selector, self.random_share, self.widen, rng
+        )
 
     def _record(
         self,
@@ -266,7 +168,7 @@ class Learner:
         self._as_anchor[anchor] += 1
         self._as_option[[left, right]] += 1
         self._events.append(("ask", query.id))
-        self._predictions[query.id] = query.margin if query.version else None
+        self._tally.predictions[query.id] = query.margin if query.version else None
         return query
 
     # ---- being told -----------------------------------------------------------------------------
@@ -317,7 +219,7 @@ class Learner:
 
     def due(self) -> Literal["audit", "refit"] | None:
         """What should be done now: an audit, a refit, or nothing."""
-        count = len(self._live)
+        count = len(self._tally)
         if not self._audits:
             return "audit" if count >= FIRST_AUDIT * self.n_objects else None
         if count >= AUDIT_GROWTH * self._audits[-1].answers:
@@ -342,54 +244,18 @@ class Learner:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
-        expected = self._audits[-1].rank if self._audits else 1
-        found = audit(triplets, self.seed, expected)
-        previous = self._model
-        if found.solution is not None and previous is not None and previous.rank == found.rank:
-            # The answers may leave several optima; a cold fit need not find the lowest.
-            warm = self._solved(triplets, previous.embedding, found.lam)
-            if warm.rank == found.rank and warm.objective < found.solution.objective:
-                found = replace(found, solution=warm)
+        found = updates.audited(triplets, self.seed, self._audits, self._model)
         self._audits.append(found)
-        self._publish(found.solution, found.wider, found)
+        self._publish((found.solution, found.wider))
         return found
 
     def _refit(self) -> None:
-        triplets = self._triplets()
-        last, model = self._audits[-1], self._model
-        if triplets is None or last.solution is None or model is None:
-            self._publish(None, None, last)
-            return
-        start = model.embedding if model.rank == last.rank else last.solution.embedding
-        self._publish(
-            self._solved(triplets, start, last.lam),
-            self._solved(triplets, model.wider, LAMBDAS[-1]) if model.wider.shape[1] else None,
-            last,
-        )
+        self._publish(updates.refitted(self._triplets(), self._audits[-1], self._model))
 
-    def _solved(self, triplets: Triplets, start: Floats, lam: float) -> Solution:
-        settings = Settings(lam, tolerance=REFIT_TOLERANCE, n_components=start.shape[1])
-        return solve(as_pairs(triplets), start, settings)
-
-    def _publish(self, solution: Solution | None, wider: Solution | None, last: Audit) -> None:
-        previous = self._model
-        if solution is None:
-            embedding, spectrum = np.zeros((self.n_objects, 0)), np.zeros(0)
-        else:
-            embedding, spectrum = solution.embedding, solution.singular_values
-        faced = facing(embedding, None if previous is None else previous.embedding)
+    def _publish(self, fits: tuple[Solution | None, Solution | None]) -> None:
         self._version += 1
-        self._model = Model(
-            version=self._version,
-            up_to=len(self._live),
-            rank=faced.shape[1],
-            lam=last.lam,
-            temperature=last.temperature,
-            embedding=np.ascontiguousarray(faced),
-            singular_values=spectrum,
-            picture=turned(faced, None if previous is None else previous.picture),
-            wider=np.zeros((self.n_objects, 0)) if wider is None else wider.embedding,
-            objective=0.0 if solution is None else solution.objective,
+        self._model = updates.published(
+            fits, self._audits[-1], self._model, self.n_objects, self._version, len(self._tally)
         )
 
     # ---- what is known --------------------------------------------------------------------------
@@ -402,7 +268,7 @@ class Learner:
         last = self._audits[-1] if self._audits else None
         return Estimate(
             version=0 if model is None else model.version,
-            answers=len(self._live),
+            answers=len(self._tally),
             rank=0 if model is None else model.rank,
             lam=0.0 if last is None else last.lam,
             temperature=1.0 if last is None else last.temperature,
@@ -423,23 +289,19 @@ class Learner:
     @property
     def progressive(self) -> Share:
         """Share of the latest random questions that were predicted right before being answered."""
-        recent = self._hits[-WINDOW:]
-        return wilson(float(sum(recent)), len(recent))
+        return self._tally.progressive
 
     @property
     def ceiling(self) -> float | None:
         """How often a perfect model could be right, from how often people repeat themselves."""
-        if len(self._agreements) < 10:
-            return None
-        agreement = sum(self._agreements) / len(self._agreements)
-        return float(0.5 * (1.0 + np.sqrt(max(0.0, 2.0 * agreement - 1.0))))
+        return self._tally.ceiling
 
     @property
     def decision(self) -> Decision:
         """Stop or go on, and why."""
-        seen = len(np.unique(self._live_rows()))
+        seen = len(np.unique(self._tally.rows))
         return self.stopping.decide(
-            Progress(self.n_objects, len(self._live), seen, self._audits, self.progressive)
+            Progress(self.n_objects, len(self._tally), seen, self._audits, self.progressive)
         )
 
     @property
@@ -477,65 +339,37 @@ class Learner:
         return self._answered | {self._key(one.anchor, one.left, one.right) for one in pending}
 
     def _key(self, anchor: int, one: int, other: int) -> int:
-        return int(keys(_rows([(anchor, one, other)]), self.n_objects)[0])
+        return int(keys(as_rows([(anchor, one, other)]), self.n_objects)[0])
 
     def _knowledge(self, out: Sequence[int], taken: set[int]) -> Knowledge:
-        assert self._model is not None
-        pending = [self._query(one) for one in out]
+        model = self._model
+        pending = (self._query(one) for one in out)
         return Knowledge(
-            embedding=self._model.embedding,
-            temperature=self._model.temperature,
-            answered=self._live_rows(),
-            pending=_rows([(one.anchor, one.left, one.right) for one in pending]),
+            embedding=np.zeros((self.n_objects, 0)) if model is None else model.embedding,
+            temperature=1.0 if model is None else model.temperature,
+            answered=self._tally.rows,
+            pending=as_rows((one.anchor, one.left, one.right) for one in pending),
             taken=taken,
             source=self.source,
         )
 
     def _triplets(self) -> Triplets | None:
-        if not self._live:
+        if not len(self._tally):
             return None
-        return as_triplets(self._live_rows(), n_objects=self.n_objects)
-
-    def _live_rows(self) -> NDArray[np.int64]:
-        """The answers that count, as rows; only those that came since the last call are added."""
-        fresh = [self._answers[index] for index in self._live[len(self._known_rows) :]]
-        if fresh:
-            rows = _rows([(one.anchor, one.nearer, one.farther) for one in fresh])
-            self._known_rows = np.concatenate([self._known_rows, rows])
-        return self._known_rows
+        return as_triplets(self._tally.rows, n_objects=self.n_objects)
 
     def _count(self, index: int) -> None:
-        """Let an answer count: for the fit, for the accuracy, for consistency."""
+        """Let an answer count, unless its participant is left out."""
         answer = self._answers[index]
-        if answer.participant is not None and answer.participant in self._excluded:
-            return
-        query = None if answer.query is None else self._queries[answer.query]
-        if query is not None and query.purpose == "catch":
-            return
-        self._live.append(index)
-        if query is None:
-            return
-        chose_left = answer.nearer == query.left
-        self._left[query.id] = chose_left
-        margin = self._predictions.get(query.id)
-        if query.purpose == "random" and margin is not None:
-            right = 0.5 if margin == 0.0 else float((margin > 0.0) == chose_left)
-            self._hits.append(right)
-        if query.repeats is not None and query.repeats in self._left:
-            # Sides were swapped: agreeing means choosing the other side.
-            self._agreements.append(float(self._left[query.repeats] != chose_left))
+        if answer.participant is None or answer.participant not in self._excluded:
+            self._tally.count(answer, self._queries)
 
     def _forget(self) -> None:
         """Back to before the first answer counted; what was asked and said is kept."""
-        self._live: list[int] = []
-        self._known_rows = _rows([])
+        self._tally = Tally()
         self._audits: list[Audit] = []
         self._model = None
         self._version = 0
-        self._predictions: dict[int, float | None] = {}
-        self._hits: list[float] = []
-        self._left: dict[int, bool] = {}
-        self._agreements: list[float] = []
 
     def _rebuild(self) -> None:
         """Go through everything that happened again, with the exclusions as they are now."""
@@ -544,16 +378,12 @@ class Learner:
             if kind == "ask":
                 query = self._queries[which]
                 model = self._model
-                self._predictions[which] = (
+                self._tally.predictions[which] = (
                     None if model is None else model.margin(query.anchor, query.left, query.right)
                 )
             elif kind == "answer":
                 self._count(which)
-            elif self._live and kind == "audit":
+            elif len(self._tally) and kind == "audit":
                 self._audit()
-            elif self._live and self._audits:
+            elif len(self._tally) and self._audits:
                 self._refit()
-
-
-def _rows(rows: list[tuple[int, int, int]]) -> NDArray[np.int64]:
-    return np.array(rows, dtype=np.int64).reshape(-1, 3)

@@ -45,7 +45,7 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "answers": [asdict(answer) for answer in learner._answers],
         "excluded": sorted(learner._excluded),
         "events": [list(event) for event in learner._events],
-        "predictions": [learner._predictions.get(query.id) for query in learner._queries],
+        "predictions": [learner._tally.predictions.get(query.id) for query in learner._queries],
         "audits": [
             _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
             for index, audit in enumerate(learner._audits)
@@ -80,7 +80,7 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     learner._state = list(document["states"])
     learner._excluded = set(document["excluded"])
     learner._events = [(kind, which) for kind, which in document["events"]]
-    learner._predictions = dict(enumerate(document["predictions"]))
+    learner._tally.predictions = dict(enumerate(document["predictions"]))
     for index, one in enumerate(document["answers"]):
         answer = Answer(**one)
         learner._answers.append(answer)

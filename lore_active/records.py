@@ -1,0 +1,82 @@
+"""What passes between a learner and its users: questions, answers, estimates, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.errors import LoreError
+from lore_active.path import RankEvidence
+from lore_active.stopping import Share
+from lore_active.types import Floats
+
+Side = Literal["left", "right"]
+Purpose = Literal["cover", "random", "active", "repeat", "catch"]
+
+
+class UnknownQuery(LoreError, KeyError):
+    """An answer to a question that was never asked."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class AlreadyTold(LoreError, ValueError):
+    """A second answer to the same question."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question, and how it came to be asked.
+
+    `score` is the selector's, `version` the model's that selected and predicts it (0: none yet),
+    `seed` what the choice was drawn with, `margin` the prediction (positive: left nearer).
+    """
+
+    id: int
+    anchor: int
+    left: int
+    right: int
+    purpose: Purpose
+    score: float
+    version: int
+    seed: tuple[int, int]
+    margin: float
+    repeats: int | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said; `query` is None for answers brought from outside."""
+
+    query: int | None
+    anchor: int
+    nearer: int
+    farther: int
+    participant: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """All that is known now; `ceiling` is how often a perfect model could be right."""
+
+    version: int
+    answers: int
+    rank: int
+    lam: float
+    temperature: float
+    embedding: Floats
+    picture: Floats
+    spectrum: Floats
+    evidence: tuple[RankEvidence, ...]
+    progressive: Share
+    ceiling: float | None
+
+
+def as_rows(rows: Iterable[tuple[int, int, int]]) -> NDArray[np.int64]:
+    """Rows of three items as an array, also where there are none."""
+    return np.array(list(rows), dtype=np.int64).reshape(-1, 3)
