@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from lore_active.texts import Texts
@@ -141,8 +140,3 @@ class LoadedStudy(Struct, frozen=True):
     settings: Study
     items: tuple[Item, ...]
     catches: tuple[Catch, ...]
-
-
-def parse(text: str) -> Study:
-    """Settings from the text of a study.toml; the first thing wrong is raised."""
-    return msgspec.toml.decode(text, type=Study)
