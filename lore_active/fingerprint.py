@@ -35,4 +35,3 @@ def fingerprint() -> str:
             f"{platform.system()} {platform.machine()} {binding.get_host_cpu_name()}",
         ]
     )
-

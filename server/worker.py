@@ -138,10 +138,10 @@ class Worker:
             due = "audit"
         step = replace(step, work=due or "")
         self._learn(step, seconds)
-        version = self.learner.estimate.version
-        pending, asked = self.database.read(
-            lambda c: self._pending(c, step, version != before.version)
-        )
+        # The learner counts its versions anew when somebody is excluded; published ones go on.
+        fresh = self.learner.model is not None and bool(due or changed)
+        version = before.version + int(fresh)
+        pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
         step = replace(step, pending=pending, asked=asked, version=version)
         queries = self._ask(step, seconds)
         digest = state_hash(self.learner, queries)
@@ -220,7 +220,12 @@ class Worker:
         if fresh:
             learning.withdraw_ready(c, step.id)
             learning.add_model(c, self._model_row(step))
-        learning.add_ready(c, step.id, self.clock(), [_ready(one) for one in outcome.queries])
+        learning.add_ready(
+            c,
+            step.id,
+            self.clock(),
+            [_ready(one, step.version) for one in outcome.queries],
+        )
         if fresh:
             self._decide(c, step)
         for _, query in outcome.learner_numbers:
@@ -262,7 +267,7 @@ class Worker:
             "random_share": self.learner.random_share,
         }
         return ModelRow(
-            version=estimate.version,
+            version=step.version,
             step=step.id,
             up_to_seq=step.up_to_seq,
             answers=estimate.answers,
@@ -287,9 +292,7 @@ class Worker:
         packed = io.BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]
         text = zlib.compress(json.dumps(document).encode(), 1)
-        self.database.write(
-            lambda c: learning.save_snapshot(c, step.id, text, packed.getvalue())
-        )
+        self.database.write(lambda c: learning.save_snapshot(c, step.id, text, packed.getvalue()))
 
     def _rebuilt(self) -> tuple[Step, Learner]:
         """The learner as it was when the last step was published, or a CannotRebuild."""
@@ -317,7 +320,8 @@ class Worker:
             if found is None:
                 raise CannotRebuild(f"The snapshot is of step {number}, which is not there.")
             before = found
-        for step in self.database.read(lambda c: learning.steps(c, before.id)):
+        start = before.id
+        for step in self.database.read(lambda c: learning.steps(c, start)):
             self._take_in(step, before)
             self._learn(step, {})
             queries = self._ask(step, {})
@@ -352,14 +356,14 @@ def _plain(decision: Decision) -> tuple[Any, ...]:
     return decision.stop, decision.settled, decision.rank, decision.words
 
 
-def _ready(query: Query) -> Ready:
+def _ready(query: Query, version: int) -> Ready:
     return Ready(
         query.id,
         query.purpose,
         query.anchor,
         query.left,
         query.right,
-        query.version,
+        version,
         query.score,
         "/".join(str(part) for part in query.seed),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Row
 from typing import Any
@@ -93,7 +93,7 @@ def _one(row: Row | None, kind: type[Any]) -> Any:
 
 
 def begin_study(
-    c: Connection, items: list[tuple[int, str, str, str]], state: Mapping[str, Any]
+    c: Connection, items: Sequence[tuple[int, str, str, str]], state: Mapping[str, Any]
 ) -> None:
     """Write down the items and the state a study starts in."""
     c.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", items)
