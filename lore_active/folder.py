@@ -78,7 +78,7 @@ def _stimuli(
     """Items and catches, and the checks of settings that depend on them."""
     study = found.study
     if not found.sound("stimuli.folder", "stimuli.list", "stimuli.max_megabytes"):
-        problems.extend(sense.contradictions(found, has_catches=True))
+        problems.extend(sense.contradictions(found))
         return [], ()
     before = len(problems)
     items = read_items(home, study.stimuli, problems)
@@ -90,8 +90,7 @@ def _stimuli(
     catches: tuple[Catch, ...] = ()
     if all_sound and found.sound("stimuli.catches"):
         catches = read_catches(home, study.stimuli.catches, listed, items, problems)
-    has_catches = bool(catches or listed or study.stimuli.catches)
-    problems.extend(sense.contradictions(found, has_catches))
+    problems.extend(sense.contradictions(found))
     if study.bots.positions and found.sound("bots.positions"):
         path = find(home, study.bots.positions, FILE, "bots.positions")
         if isinstance(path, Problem):

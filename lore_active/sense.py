@@ -32,23 +32,23 @@ ADDRESS_RULE = (
 )
 
 
-def contradictions(settings: Settings, has_catches: bool) -> Iterator[Problem]:
+def contradictions(settings: Settings) -> Iterator[Problem]:
     """All that makes no sense in these settings; keys already found wrong are left alone."""
     study = settings.study
-    for key, value, rule in _found(settings, study, has_catches):
+    for key, value, rule in _found(settings, study):
         if settings.sound(*key.replace(" + ", " ").split()):
             yield Problem(FILE, key, value, rule)
 
 
-def _found(settings: Settings, study: Study, has_catches: bool) -> Iterator[tuple[str, str, str]]:
+def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
     if "title" in settings.given and not study.title.strip():
         yield "title", shown(study.title), "must not be blank"
     yield from _texts(study)
     yield from _addresses(study)
-    yield from _session(settings, study, has_catches)
+    yield from _session(settings, study)
 
 
-def _session(settings: Settings, study: Study, has_catches: bool) -> Iterator[tuple[str, str, str]]:
+def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
     session, trial, budget = study.session, study.trial, study.budget
     special = session.random + session.catch + session.repeat
     if special > MOST_SPECIAL + 1e-9:
@@ -58,14 +58,7 @@ def _session(settings: Settings, study: Study, has_catches: bool) -> Iterator[tu
             f"must be at most {MOST_SPECIAL:g}, so that the learner chooses most questions "
             '(for a study of random questions set learning.selector to "random")',
         )
-    # The default share is harmless without catch questions; one that was asked for is a mistake.
-    if "session.catch" in settings.given and session.catch > 0 and not has_catches:
-        yield (
-            "session.catch",
-            f"{session.catch:g}",
-            "there are no catch questions: name a file of them in stimuli.catches, or set it to 0",
-        )
-    if 0 < trial.timeout_ms <= max(trial.min_view_ms, 0):
+    if 0 < trial.timeout_ms <= trial.min_view_ms:
         yield (
             "trial.timeout_ms",
             str(trial.timeout_ms),

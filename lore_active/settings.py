@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, inspect
+from msgspec.structs import FieldInfo
 
 from lore_active.problems import Problem, shown, unknown
 from lore_active.study import Study
@@ -77,7 +78,7 @@ def _struct(
     values: dict[str, Any] = {}
     for name, field in fields.items():
         key = path + name
-        nested = isinstance(field.type, type) and issubclass(field.type, Struct)
+        nested = _is_table(field.type)
         if name not in table:
             if field.required:
                 problems.append(Problem(FILE, key, "missing", rule_of(field.type)))
@@ -107,6 +108,21 @@ def _allowed(value: Any, kind: Any) -> bool:
     except msgspec.ValidationError:
         return False
     return True
+
+
+def all_keys(kind: type[Any] = Study, path: str = "") -> dict[str, FieldInfo]:
+    """Every key that a study.toml may have, by its dotted name, in order."""
+    keys: dict[str, FieldInfo] = {}
+    for field in msgspec.structs.fields(kind):
+        if _is_table(field.type):
+            keys |= all_keys(field.type, f"{path}{field.name}.")
+        else:
+            keys[path + field.name] = field
+    return keys
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def rule_of(kind: Any) -> str:

@@ -3,5 +3,10 @@
 from __future__ import annotations
 
 from lore_active.cli import main
+from server import authoring
 
 __all__ = ["main"]
+
+main.add_command(authoring.new)
+main.add_command(authoring.check)
+main.add_command(authoring.password)
