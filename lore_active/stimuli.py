@@ -84,6 +84,10 @@ def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Entr
         if path.name.startswith(".") or path.name.lower() in IGNORED:
             continue
         inside = path.relative_to(folder).as_posix()
+        if path.is_dir():
+            rule = f"stimuli must lie in {settings.folder} itself"
+            problems.append(Problem(inside, "", "a folder", rule))
+            continue
         entries.append(Entry(inside, "", {"file": inside}))
     return entries
 
@@ -115,7 +119,8 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
         place = f"{entry.place}, file" if entry.place else ""
         located = find(folder, path, entry.file, place)
         if isinstance(located, Problem):
-            problems.append(located)
+            value = located.value if place else "out of reach"
+            problems.append(Problem(located.file, place, value, located.rule))
             return None
         file = located
         content = _content(file, path, ending, megabytes, problems)
@@ -131,16 +136,28 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
     words = re.sub(r"[_\-\s]+", " ", stem).strip() or stem
     label = fields.get("label", "").strip() or (words if path else text)
     if not _is_name(key):
-        rule = f"must be printable text of 1 to {LONGEST_KEY} characters"
+        rule = f"must be text of 1 to {LONGEST_KEY} characters in one line"
         rule += "" if path or fields.get("key") else "; give the item a key of its own"
         wrong("key", shown(key), rule)
         return None
     alt = fields.get("alt", "").strip() or label
+    for field, words in (("text", text), ("label", label), ("alt", alt)):
+        if not _is_clean(words, spaces="\n\r\t"):
+            wrong(field, shown(words), "must be text without control characters")
+            return None
     return Item(key, MEDIA[ending][0] if path else "text", label, alt, text, file)
 
 
 def _is_name(key: str) -> bool:
-    return 0 < len(key) <= LONGEST_KEY and key.isprintable()
+    return 0 < len(key) <= LONGEST_KEY and _is_clean(key)
+
+
+def _is_clean(text: str, spaces: str = "") -> bool:
+    """No control characters, line ends or broken bytes; joiners, as in emoji, are welcome."""
+    return all(
+        letter in spaces or unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp")
+        for letter in text
+    )
 
 
 def _content(
