@@ -31,14 +31,21 @@ class Source(Struct, frozen=True):
     key: str
 
 
-def read_items(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Item]:
-    """All sound items in their lasting order; what is wrong with the others goes to `problems`."""
+def read_items(
+    folder: Path, settings: Stimuli, problems: list[Problem]
+) -> tuple[list[Item], list[Entry]]:
+    """All sound items in their lasting order, and the catch questions that their list declares.
+
+    What is wrong with the others goes to `problems`.
+    """
+    catches: list[Entry] = []
     if settings.list:
-        entries = read_list(folder, settings.list, problems).entries
+        listing = read_list(folder, settings.list, problems)
+        entries, catches = listing.entries, listing.catches
     else:
         entries = _scan(folder, settings, problems)
     if entries is None:
-        return []
+        return [], catches
     count = len(entries)
     if not FEWEST_ITEMS <= count <= MOST_ITEMS:
         key = "stimuli.list" if settings.list else "stimuli.folder"
@@ -46,14 +53,14 @@ def read_items(folder: Path, settings: Stimuli, problems: list[Problem]) -> list
         rule = f"a study must have from {FEWEST_ITEMS} to {MOST_ITEMS} items"
         problems.append(Problem(FILE, key, found, rule))
     if count > MOST_ITEMS:
-        return []
+        return [], catches
     sources = [
         Source(item, entry.file, entry.place)
         for entry in entries
         if (item := _item(folder, entry, settings.max_megabytes, problems)) is not None
     ]
     _report_twins(sources, folder, problems)
-    return [source.item for source in sources]
+    return [source.item for source in sources], catches
 
 
 def natural(name: str) -> tuple[list[tuple[int, str]], str]:
