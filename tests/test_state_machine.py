@@ -21,7 +21,7 @@ from server.stages import Welcome
 from server.store import collection as store
 from tests.studying import Desk
 
-BUDGET = 60
+BUDGET = 24
 TOML = f"""
 [session]
 trials = 9
@@ -37,7 +37,7 @@ participants = 8
 [stopping]
 min_answers = 20
 """
-SIDES = st.sampled_from(["left", "right", "skip", "timeout"])
+SIDES = st.sampled_from(["left", "left", "left", "right", "right", "right", "skip", "timeout"])
 
 
 class Collecting(RuleBasedStateMachine):
@@ -58,8 +58,9 @@ class Collecting(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
     @initialize()
-    def one_person(self) -> None:
-        self.arrive()
+    def some_people(self) -> None:
+        for _ in range(3):
+            self.arrive()
 
     @rule()
     def arrive(self) -> None:
@@ -68,14 +69,19 @@ class Collecting(RuleBasedStateMachine):
             self.people.append(came.token)
             self.stages[came.token] = self.desk.service.visit(came.token)
 
-    @rule(data=st.data(), side=SIDES)
+    @rule(data=st.data(), steps=st.integers(1, 12), sides=st.lists(SIDES, min_size=12, max_size=12))
     @precondition(lambda self: self.people)
-    def go_on(self, data, side) -> None:
-        token = data.draw(st.sampled_from(self.people))
+    def several_go_on(self, data, steps, sides) -> None:
+        tokens = data.draw(st.lists(st.sampled_from(self.people), min_size=1, max_size=3))
+        for side in sides[:steps]:
+            for token in tokens:
+                self.go_on(data, token, side)
+
+    def go_on(self, data, token, side) -> None:
         stage = self.stages[token]
         service = self.desk.service
         if stage.kind == "consent":
-            stage = service.consent(token, data.draw(st.integers(0, 9)) > 0)
+            stage = service.consent(token, data.draw(st.integers(0, 9)) < 9)
         elif stage.kind == "instructions":
             stage = service.begin(token)
         elif stage.kind in ("practice", "trial"):
@@ -105,11 +111,22 @@ class Collecting(RuleBasedStateMachine):
         assert (first.kind, first.trial) == (again.kind, again.trial)
         self.stages[token] = first
 
-    @rule(minutes=st.sampled_from([0.1, 2, 6]))
+    @rule(minutes=st.sampled_from([0.1, 0.2, 2, 6]))
     def time_goes_by(self, minutes) -> None:
         self.desk.now += int(minutes * 60_000)
 
-    @rule(act=st.sampled_from(["pause", "resume", "stop", "reopen"]))
+    @rule(data=st.data(), side=SIDES)
+    @precondition(lambda self: self.people)
+    def some_leave_others_come_and_the_first_come_back(self, data, side) -> None:
+        early = list(self.people)
+        self.desk.now += 6 * 60_000
+        for _ in range(3):
+            self.arrive()
+        for token in [*self.people[len(early) :], *early]:
+            for _ in range(2):
+                self.go_on(data, token, side)
+
+    @rule(act=st.sampled_from(["resume", "reopen", "pause", "stop"]))
     def control(self, act) -> None:
         try:
             getattr(self.desk.control, act)("test")
@@ -190,6 +207,6 @@ class Collecting(RuleBasedStateMachine):
 
 
 Collecting.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=60, deadline=None, derandomize=True
+    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True
 )
 TestCollecting = Collecting.TestCase
