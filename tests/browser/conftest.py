@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.living import LiveServer
 
@@ -35,6 +35,24 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+# Two cores may be shared with other work: patience costs nothing when all is well.
+expect.set_options(timeout=20_000)
+
+
+@pytest.fixture
+def window(chromium):
+    """Call with playwright's options; gives a browser context of its own, closed afterwards."""
+    opened = []
+
+    def open_window(**options):
+        opened.append(chromium.new_context(**options))
+        return opened[-1]
+
+    yield open_window
+    for context in opened:
+        context.close()
 
 
 @pytest.fixture
