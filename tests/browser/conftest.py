@@ -22,9 +22,13 @@ FLAGS = [
 ]
 
 
+def find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 @pytest.fixture(scope="session")
 def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    path = find_chromium()
     if path is None:
         if os.environ.get("CI"):
             pytest.fail("Chromium is not installed, and CI must not skip the browser tests.")
