@@ -16,7 +16,7 @@ from server.opening import open_study
 from server.places import place
 from server.service import Service
 from server.store.database import Database, StoreTrouble
-from server.views import participant
+from server.views import guard, participant
 
 LARGEST_REQUEST = 64 * 1024
 
@@ -55,6 +55,7 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
         )
     app.extensions["studies"] = served
     app.register_blueprint(participant.pages)
+    guard.install(app, clock)
     app.after_request(_safe_headers)
     app.register_error_handler(StoreTrouble, _trouble)
     app.register_error_handler(HTTPException, _plain_error)
