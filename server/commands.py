@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import authoring
+from server import authoring, serving
 
 __all__ = ["main"]
 
 main.add_command(authoring.new)
 main.add_command(authoring.check)
 main.add_command(authoring.password)
+main.add_command(serving.serve)

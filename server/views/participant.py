@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -20,9 +19,9 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
-from lore_active.study import LoadedStudy
 from server.service import UnknownParticipant, UnknownQuestion
 from server.stages import Stage, Turned
+from server.stimuli import stimulus_files, stimulus_name
 
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
 SIDES = ("left", "right", "skip", "timeout")
@@ -120,23 +119,6 @@ def stimulus(name: str) -> Response:
     return response
 
 
-def stimulus_name(study: LoadedStudy, item: int) -> str:
-    """What an item is called in addresses."""
-    one = study.items[item]
-    key = f"{study.settings.seed}/{one.key}"
-    suffix = "" if one.file is None else one.file.suffix.lower()
-    return hashlib.sha256(key.encode()).hexdigest()[:20] + suffix
-
-
-def stimulus_files(study: LoadedStudy) -> dict[str, Any]:
-    """Files by their names in addresses."""
-    return {
-        stimulus_name(study, number): item.file
-        for number, item in enumerate(study.items)
-        if item.file is not None
-    }
-
-
 def _cookie() -> str:
     return f"lore_{g.served.study.name}"
 
@@ -176,6 +158,7 @@ def _page(stage: Stage, partial: bool = False) -> str:
         settings=study.settings,
         texts=study.settings.texts,
         item=lambda number: study.items[number],
+        name=lambda number: stimulus_name(study, number),
         stimulus=lambda number: url_for("participant.stimulus", name=stimulus_name(study, number)),
     )
 
