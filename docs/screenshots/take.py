@@ -85,9 +85,9 @@ def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None
         page.get_by_label("Your name").fill("Ada")
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_selector("body[data-version]")
-        page.wait_for_function("[...document.images].every(one => one.complete)")
         if stage != "1-start" and page.locator(".item").count():
             page.locator("#item").select_option("13")
+        page.wait_for_load_state("networkidle")
         page.screenshot(path=out / f"{stage}-{name}.png", full_page=True)
         page.close()
 

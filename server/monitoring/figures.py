@@ -74,6 +74,7 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
         "status": state.status,
         "reason": state.reason,
         "begun": bool(facts.people),
+        "settled": decision is not None and decision.settled,
         "headline": words.headline(
             decision,
             state.status,
@@ -154,7 +155,8 @@ def dimensions(facts: Facts) -> dict[str, Any]:
 def stopping(decision: DecisionRow | None) -> dict[str, Any]:
     """Each criterion, and what is missing."""
     if decision is None:
-        return {"settled": False, "words": "No audit has been made yet.", "criteria": []}
+        missing = "The criteria are looked at with the first audit."
+        return {"settled": False, "words": "", "missing": missing, "criteria": []}
     criteria = [
         {
             "name": one["name"],
@@ -166,7 +168,12 @@ def stopping(decision: DecisionRow | None) -> dict[str, Any]:
         }
         for one in decision.reasons
     ]
-    return {"settled": decision.settled, "words": decision.words, "criteria": criteria}
+    return {
+        "settled": decision.settled,
+        "words": decision.words,
+        "missing": words.missing([one["name"] for one in criteria if not one["passed"]]),
+        "criteria": criteria,
+    }
 
 
 def accuracy(history: History) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lore_active.stopping import wilson
 from lore_active.types import Flags, Floats
 from server.monitoring.ledger import CATCH, NOTHING, REPEAT, Columns, Numbers
 
@@ -17,7 +16,7 @@ FEWEST_REPEATS, REPEAT_SHARE = 5, 0.5
 FEWEST_SIDES, SIDE_SHARE = 20, 0.7
 FEWEST_TIMES, FAST_SHARE = 10, 0.2
 FEWEST_BLURS, BLUR_SHARE = 10, 0.2
-FEWEST_AGREEMENTS = 25
+FEWEST_AGREEMENTS, AGREEMENT_SHARE = 25, 0.6
 
 RULES = {
     "catch": f"Fewer than two thirds right of {FEWEST_CATCHES} or more questions with a known "
@@ -29,8 +28,8 @@ RULES = {
     f"{FAST_MS:.0f} ms.",
     "blurred": f"In more than {BLUR_SHARE:.0%} of {FEWEST_BLURS} or more questions they looked at "
     "another window.",
-    "agreement": f"{FEWEST_AGREEMENTS} or more answers, and they agree with the model no better "
-    "than guesses would (95 % interval reaches 50 %).",
+    "agreement": f"Fewer than {AGREEMENT_SHARE:.0%} of {FEWEST_AGREEMENTS} or more answers agree "
+    "with the map; half would by guessing.",
 }
 
 
@@ -126,7 +125,7 @@ def flags(one: Quality) -> tuple[str, ...]:
         "blurred": one.answers >= FEWEST_BLURS and (one.blurred or 0.0) > BLUR_SHARE,
         "agreement": one.agreements >= FEWEST_AGREEMENTS
         and one.agreement is not None
-        and wilson(one.agreement * one.agreements, one.agreements).low <= 0.5,
+        and one.agreement < AGREEMENT_SHARE,
     }
     return tuple(name for name in RULES if broken[name])
 

@@ -73,6 +73,15 @@ def forecast(one: Outlook, status: str, per_minute: float, left_in_budget: int) 
     return f"{words}. Mostly because {because}." if because else f"{words}."
 
 
+def missing(criteria: list[str]) -> str:
+    """What the stopping rule waits for."""
+    if not criteria:
+        return "Nothing is missing: every criterion holds."
+    waits = [WAITS.get(name, name) for name in criteria]
+    listed = waits[0] if len(waits) == 1 else ", ".join(waits[:-1]) + ", and " + waits[-1]
+    return f"What is missing: {listed}."
+
+
 def duration(minutes: float) -> str:
     """`about 3 hours`."""
     if minutes < 1.5:

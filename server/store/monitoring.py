@@ -25,7 +25,6 @@ class Pulse:
     people: int
     seen_at: int
     moves: int
-    doing: str
     trouble: str
     restarts: int
 
@@ -122,8 +121,8 @@ def pulse(c: Connection) -> Pulse:
         "coalesce(sum(visit + practised + done + rested + excluded + length(stage)), 0) "
         "FROM participants"
     ).fetchone()
-    beat = c.execute("SELECT doing, trouble, restarts FROM heartbeat").fetchone()
-    return Pulse(*row, *(beat or ("", "", 0)))
+    beat = c.execute("SELECT trouble, restarts FROM heartbeat").fetchone()
+    return Pulse(*row, *(beat or ("", 0)))
 
 
 def answers_after(c: Connection, seq: int) -> list[AnswerRow]:

@@ -17,6 +17,8 @@ from server.security import Access, Role, Session
 View = TypeVar("View", bound=Callable[..., Any])
 
 DOOR = "lore_door"
+# Read by programs, which could do nothing with a page that asks for a password.
+DATA = ("monitor.data", "monitor.items", "experimenter.links")
 SAFE = ("GET", "HEAD", "OPTIONS")
 EVERYBODY: tuple[Role, ...] = ("experimenter", "reader")
 # Plot puts one <style> into each chart; with the class name `plot` its text is always this one.
@@ -124,7 +126,7 @@ def _guard() -> AnyResponse | None:
 
 
 def _wants_data() -> bool:
-    return not request.accept_mimetypes.accept_html or request.headers.get("X-Monitor") == "1"
+    return request.endpoint in DATA or request.headers.get("X-Monitor") == "1"
 
 
 def _from_here() -> bool:

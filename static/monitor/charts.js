@@ -74,7 +74,7 @@ export function ranks(place, data) {
     marks: [
       Plot.gridY(Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), grid),
       Plot.line(rows, { x: "at", y: "rank", curve: "step-after", stroke: "var(--blue)", strokeWidth: 2.5 }),
-      Plot.dot(audits, { x: "at", y: "rank", r: 4, fill: "var(--card)", stroke: "var(--blue)", strokeWidth: 2 }),
+      Plot.dot(audits, { x: "at", y: "rank", r: audits.length > 20 ? 2.5 : 4, fill: "var(--card)", stroke: "var(--blue)", strokeWidth: 2 }),
     ],
   }));
 }
@@ -106,6 +106,10 @@ export function spectrum(place, data) {
   const rows = answers.flatMap((at, i) => values[i].map((value, k) => ({ at, value, k })));
   const end = answers.at(-1);
   const ends = data.values.map((value, k) => ({ at: end, value, k }));
+  // Numbers at the ends of lines that lie close are pushed apart.
+  const gap = 0.09 * Math.max(1e-9, ...rows.map((one) => one.value));
+  const labels = ends.map((one) => ({ ...one })).sort((one, other) => other.value - one.value);
+  for (let i = 1; i < labels.length; i++) labels[i].value = Math.min(labels[i].value, labels[i - 1].value - gap);
   draw(place, data.words, rows.length ? data.history : null, () => ({
     marginRight: 34,
     x: answersAxis,
@@ -116,7 +120,7 @@ export function spectrum(place, data) {
       Array.from(new Set(rows.map((one) => one.k)), (k) =>
         Plot.line(rows.filter((one) => one.k === k), { x: "at", y: "value", stroke: colour(k), strokeWidth: 2.5 })),
       Plot.dot(ends, { x: "at", y: "value", r: 5, fill: (one) => colour(one.k), stroke: "var(--card)", strokeWidth: 1.5 }),
-      Plot.text(ends, { x: "at", y: "value", text: (one) => `${one.k + 1}`, dx: 12, fontWeight: 700, fontSize: 13 }),
+      Plot.text(labels, { x: "at", y: "value", text: (one) => `${one.k + 1}`, dx: 12, fontWeight: 700, fontSize: 13 }),
     ],
     color: { type: "identity" },
   }));

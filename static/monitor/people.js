@@ -2,7 +2,7 @@
 
 import { byId, count, make, say, share } from "./format.js";
 
-const FIRST = 25;
+const FIRST = 12;
 const view = { filter: "all", all: false, key: "", data: null, steers: false };
 const FLAGS = { catch: "catch", consistency: "wavers", side: "one side", fast: "fast", blurred: "away", agreement: "disagrees" };
 const STAGES = { consent: "reading consent", instructions: "reading", practice: "practising", trials: "answering", feedback: "last words", finished: "finished", declined: "declined", expired: "ended" };
