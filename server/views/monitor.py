@@ -17,9 +17,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from server.exports import EXPORTS
 from server.monitoring.watch import Watch
+from server.stimuli import stimulus_name
 from server.views import guard
 from server.views.guard import EVERYBODY, open_to
-from server.views.participant import stimulus_name
 
 pages = Blueprint("monitor", __name__, url_prefix="/monitor/<study>")
 guard.protect(pages)
