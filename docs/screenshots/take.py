@@ -107,14 +107,17 @@ def main(out: Path) -> None:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
+            excluded = False
             stages = {30: "1-start", 300: "2-half-way"}
             for answers in collecting(server, clock, worker):
                 if answers in stages:
                     worker.turn()
                     picture(browser, server, stages.pop(answers), out)
+                if answers == 420 and not excluded:
+                    excluded = True
+                    served.control.exclude("Ada", 7, "Always the left one, too fast to look.")
                 if served.control.database.read(_status) == "stopped" or answers > 3000:
                     break
-            served.control.exclude("Ada", 7, "Always the left one, faster than anyone can look.")
             while worker.turn():
                 pass
             picture(browser, server, "3-stopped", out)

@@ -26,6 +26,8 @@ SPARK_MINUTES = 60
 UNDER_WAY = ("consent", "instructions", "practice", "trials")
 # A worker that has not been heard of for this long is in trouble, or in a very long audit.
 SILENT_MS = 60_000
+# How the worker signs what its stopping rule decides.
+RULE = "stopping rule"
 NO_SHARE = asdict(Share(0, 0.5, 0.0, 1.0))
 
 
@@ -69,10 +71,12 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
     ahead = outlook(reasons, facts.history.fitted, collected)
     if state.status == "stopped":
         ahead = outlook([], 0, 0)
+    by_rule = stopped_by_rule(facts.events)
     minutes = ahead.answers / per_minute if ahead.answers and per_minute > 0 else None
     return {
         "status": state.status,
-        "reason": state.reason,
+        "reason": "" if by_rule else state.reason,
+        "by_rule": by_rule,
         "begun": bool(facts.people),
         "settled": decision is not None and decision.settled,
         "headline": words.headline(
@@ -81,6 +85,7 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
             collected,
             FIRST_AUDIT * facts.items,
             collected >= state.budget_answers,
+            by_rule,
         ),
         "answers": collected,
         "fitted": facts.history.fitted,
@@ -98,6 +103,12 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
             ),
         },
     }
+
+
+def stopped_by_rule(events: list[EventRow]) -> bool:
+    """Whether the last stop was the stopping rule's; events come newest first."""
+    stops = (one.who == RULE for one in events if one.kind == "stop")
+    return next(stops, False)
 
 
 def presence(people: list[Person], now: int) -> dict[str, int]:

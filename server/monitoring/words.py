@@ -35,9 +35,14 @@ def dimensions(rank: int) -> str:
 
 
 def headline(
-    decision: DecisionRow | None, status: str, collected: int, first_audit: int, spent: bool
+    decision: DecisionRow | None,
+    status: str,
+    collected: int,
+    first_audit: int,
+    spent: bool,
+    by_rule: bool = False,
 ) -> str:
-    """Where the study stands, in one sentence."""
+    """Where the study stands, in one sentence; `by_rule`: the stopping rule has ended it."""
     if collected == 0 and decision is None:
         return "Nobody has answered yet."
     if decision is None:
@@ -50,6 +55,8 @@ def headline(
     if decision.rank == 0:
         end = "The study ended, and" if ended else "So far"
         return f"{end} the answers cannot be told from guesses."
+    if status == "stopped" and by_rule:
+        return f"{what}, but what changed since the stop leaves that uncertain."
     if ended:
         return f"{what}, but the study ended before that was certain."
     return f"{what} so far, and more questions are needed to be sure."

@@ -36,6 +36,8 @@ function draw(place, words, data, options) {
   place.replaceChildren(chart);
 }
 
+// Beside a taller card there is room for taller charts.
+const tall = () => (innerWidth > 1100 ? 320 : 210);
 const grid = { stroke: "currentColor", strokeOpacity: 0.1 };
 const answersAxis = { label: "answers →", labelAnchor: "right", ticks: 5, tickSize: 0, nice: true };
 
@@ -47,6 +49,7 @@ export function evidence(place, data) {
     : "No audit has been made yet.";
   const mine = (one) => (one.rank === data.rank ? "var(--vermillion)" : "var(--blue)");
   draw(place, words, rows.length ? [rows, data.rank] : null, () => ({
+    height: tall(),
     x: { type: "point", domain: rows.map((one) => one.rank), label: "dimensions", labelAnchor: "center", tickSize: 0 },
     y: { label: null, ticks: 4, tickSize: 0, grid: false, nice: true, zero: true },
     marks: [
@@ -69,6 +72,7 @@ export function ranks(place, data) {
     : "Nothing has been fitted yet.";
   const top = Math.max(3, ...rank) + 0.5;
   draw(place, words, rows.length ? data.history : null, () => ({
+    height: tall(),
     x: answersAxis,
     y: { label: null, domain: [-0.2, top], ticks: Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), tickFormat: "d", tickSize: 0 },
     marks: [

@@ -67,7 +67,7 @@ function where(data) {
   status.className = `pill ${data.status}`;
   say(byId("headline"), data.headline);
   say(byId("forecast"), data.to_stop.words);
-  say(byId("reason"), data.status === "stopped" && !data.settled && data.reason ? `Why it ended: ${data.reason}` : "");
+  say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
   say(byId("budget"), `of ${count(data.budget)}`);
   byId("spent").value = Math.min(1, data.answers / data.budget);
