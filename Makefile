@@ -9,7 +9,7 @@ BENCH := .venv-bench/bin
 	bench-salmon bench-learner clean
 
 help:
-	@echo "make demo         a simulated study that finds its rank and stops by itself"
+	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
 	@echo "make test         lint, types and tests"
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
@@ -39,8 +39,10 @@ help:
 	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
+# A study of colours with BOTS simulated participants; DIR=folder keeps it.
+BOTS ?= 5
 demo: .venv/.installed
-	$(BIN)/lore-active simulate --items 30 --rank 3 --seed 1
+	$(BIN)/lore-active demo $(DIR) --bots $(BOTS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -89,7 +89,12 @@ class Supervisor:
             database.close()
             self.holds.append(Hold(study.folder))
             self.names.append(study.name)
-        self.listener = _listener(host, port)
+        try:
+            self.listener = _listener(host, port)
+        except CannotListen:
+            for hold in self.holds:
+                hold.release()
+            raise
         self.port = int(self.listener.getsockname()[1])
         self.host = host
         python = [sys.executable, "-m"]
