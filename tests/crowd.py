@@ -44,7 +44,7 @@ class Person:
             self.stage = service.begin(token)
         elif kind in ("practice", "trial"):
             self.stage = self._answered()
-        elif kind == "break":
+        elif kind in ("break", "ready"):
             self.stage = service.rest(token, self.stage.done)
         elif kind == "feedback":
             self.stage = service.feedback(token, "")
