@@ -84,10 +84,11 @@ const lore = (() => {
     const words = [form.querySelector(".note"), form.querySelector(".progress span")];
     const items = form.querySelectorAll(".anchor, .option");
     const texts = [...words, ...items].map((part) => {
-      const alt = part.querySelector("img")?.alt || "";
+      const media = part.querySelector("audio, video");
+      if (media) return media.getAttribute("aria-label");
       const copy = part.cloneNode(true);
-      copy.querySelectorAll("kbd, .play, .choose kbd").forEach((extra) => extra.remove());
-      return `${copy.textContent} ${alt}`.replace(/\s+/g, " ").trim();
+      copy.querySelector("kbd")?.remove();
+      return `${copy.textContent} ${part.querySelector("img")?.alt || ""}`.replace(/\s+/g, " ").trim();
     });
     document.getElementById("announcement").textContent = texts.filter(Boolean).join(". ");
   }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.walking import WHOLE, Walk, rows
@@ -56,13 +55,14 @@ def test_a_whole_study_without_a_pointer(window, serve, tmp_path):
     assert rows(server, "words", "SELECT feedback FROM participants") == [("all 1 2 3 well",)]
 
 
-@pytest.mark.parametrize("key", ["Control+1", "Alt+1", "Shift+ArrowLeft", "x", "Enter"])
-def test_other_keys_answer_nothing(window, serve, tmp_path, key):
+def test_other_keys_answer_nothing(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", "[session]\npractice = 0\ntrials = 3\n"))
     walk = Walk(window(), f"{server.address}/s/words/")
     walk.until("trial")
-    walk.page.keyboard.press(key)
     question = walk.question
+    for key in ("Control+1", "Alt+1", "Shift+ArrowLeft", "x", "Enter", " ", "4"):
+        walk.page.keyboard.press(key)
+    assert walk.question == question
     walk.answer()
     assert walk.question != question
     assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
