@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lore_active import positions, sense, settings
 from lore_active.files import find, read_text
-from lore_active.listing import read_catches, read_list
+from lore_active.listing import read_catches
 from lore_active.problems import InvalidStudy, Problem, shown
 from lore_active.settings import FILE, Settings
 from lore_active.stimuli import read_items
@@ -81,11 +81,8 @@ def _stimuli(
         problems.extend(sense.contradictions(found))
         return [], ()
     before = len(problems)
-    items = read_items(home, study.stimuli, problems)
+    items, listed = read_items(home, study.stimuli, problems)
     all_sound = len(problems) == before
-    listed = []
-    if study.stimuli.list:
-        listed = read_list(home, study.stimuli.list, []).catches
     # An item that is broken would be reported again as unknown in every line that names it.
     catches: tuple[Catch, ...] = ()
     if all_sound and found.sound("stimuli.catches"):

@@ -44,7 +44,7 @@ MEANINGS: dict[str, str] = {
     "budget.participants": "Participants after whom the study is full; 0: as many as come.",
     "learning.selector": "How the next questions are chosen; fisher asks what teaches most.",
     "stopping.confidence": "Confidence in the number of dimensions that is needed to stop.",
-    "stopping.audits": "How many of the last audits must bear the decision together.",
+    "stopping.audits": "Audits in a row that must find the same number of dimensions.",
     "stopping.min_answers": "Answers before which nothing is settled; 0: four for each item.",
     "completion.code": "Code shown to those who finished.",
     "completion.redirect": "Address for those who finished; [NAME] becomes the entry parameter.",

@@ -31,14 +31,21 @@ class Source(Struct, frozen=True):
     key: str
 
 
-def read_items(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Item]:
-    """All sound items in their lasting order; what is wrong with the others goes to `problems`."""
+def read_items(
+    folder: Path, settings: Stimuli, problems: list[Problem]
+) -> tuple[list[Item], list[Entry]]:
+    """All sound items in their lasting order, and the catch questions that their list declares.
+
+    What is wrong with the others goes to `problems`.
+    """
+    catches: list[Entry] = []
     if settings.list:
-        entries = read_list(folder, settings.list, problems).entries
+        listing = read_list(folder, settings.list, problems)
+        entries, catches = listing.entries, listing.catches
     else:
         entries = _scan(folder, settings, problems)
     if entries is None:
-        return []
+        return [], catches
     count = len(entries)
     if not FEWEST_ITEMS <= count <= MOST_ITEMS:
         key = "stimuli.list" if settings.list else "stimuli.folder"
@@ -46,14 +53,14 @@ def read_items(folder: Path, settings: Stimuli, problems: list[Problem]) -> list
         rule = f"a study must have from {FEWEST_ITEMS} to {MOST_ITEMS} items"
         problems.append(Problem(FILE, key, found, rule))
     if count > MOST_ITEMS:
-        return []
+        return [], catches
     sources = [
         Source(item, entry.file, entry.place)
         for entry in entries
         if (item := _item(folder, entry, settings.max_megabytes, problems)) is not None
     ]
     _report_twins(sources, folder, problems)
-    return [source.item for source in sources]
+    return [source.item for source in sources], catches
 
 
 def natural(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -84,6 +91,10 @@ def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Entr
         if path.name.startswith(".") or path.name.lower() in IGNORED:
             continue
         inside = path.relative_to(folder).as_posix()
+        if path.is_dir():
+            rule = f"stimuli must lie in {settings.folder} itself"
+            problems.append(Problem(inside, "", "a folder", rule))
+            continue
         entries.append(Entry(inside, "", {"file": inside}))
     return entries
 
@@ -115,7 +126,8 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
         place = f"{entry.place}, file" if entry.place else ""
         located = find(folder, path, entry.file, place)
         if isinstance(located, Problem):
-            problems.append(located)
+            value = located.value if place else "out of reach"
+            problems.append(Problem(located.file, place, value, located.rule))
             return None
         file = located
         content = _content(file, path, ending, megabytes, problems)
@@ -131,17 +143,29 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
     words = re.sub(r"[_\-\s]+", " ", stem).strip() or stem
     label = fields.get("label", "").strip() or (words if path else text)
     if not _is_name(key):
-        rule = f"must be printable text of 1 to {LONGEST_KEY} characters"
+        rule = f"must be text of 1 to {LONGEST_KEY} characters in one line"
         rule += "" if path or fields.get("key") else "; give the item a key of its own"
         wrong("key", shown(key), rule)
         return None
     # A file's name is no text alternative: it may give away what the answer should be.
     alt = fields.get("alt", "").strip() or fields.get("label", "").strip() or text
+    for field, words in (("text", text), ("label", label), ("alt", alt)):
+        if not _is_clean(words, spaces="\n\r\t"):
+            wrong(field, shown(words), "must be text without control characters")
+            return None
     return Item(key, MEDIA[ending][0] if path else "text", label, alt, text, file)
 
 
 def _is_name(key: str) -> bool:
-    return 0 < len(key) <= LONGEST_KEY and key.isprintable()
+    return 0 < len(key) <= LONGEST_KEY and _is_clean(key)
+
+
+def _is_clean(text: str, spaces: str = "") -> bool:
+    """No control characters, line ends or broken bytes; joiners, as in emoji, are welcome."""
+    return all(
+        letter in spaces or unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp")
+        for letter in text
+    )
 
 
 def _content(

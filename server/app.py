@@ -17,7 +17,7 @@ from server.places import place
 from server.service import Service
 from server.stimuli import Faces, faces
 from server.store.database import Database, StoreTrouble
-from server.views import assets, errors, participant
+from server.views import assets, errors, guard, participant
 
 LARGEST_REQUEST = 64 * 1024
 
@@ -62,6 +62,7 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
     app.extensions["studies"] = served
     app.register_blueprint(participant.pages)
     assets.install(app)
+    guard.install(app, clock)
     app.after_request(_safe_headers)
     app.register_error_handler(StoreTrouble, errors.store_trouble)
     app.register_error_handler(HTTPException, errors.http_error)

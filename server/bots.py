@@ -80,7 +80,7 @@ class Browser:
                 status, headers, text = self._once(method, url, body)
                 self.seconds = time.perf_counter() - begun
             except (OSError, http.client.HTTPException):
-                self._drop()
+                self.close()
                 self.retries += 1
                 self._stop.wait(min(2.0, 0.05 * 2**attempt))
                 continue
@@ -111,7 +111,8 @@ class Browser:
         held = {name.lower(): value for name, value in reply.getheaders()}
         return reply.status, held, text
 
-    def _drop(self) -> None:
+    def close(self) -> None:
+        """Let go of the connection; the next request makes a new one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -199,6 +200,8 @@ def run_bots(
             except (InterruptedError, ConnectionError):
                 stop.wait(1.0)
                 continue
+            finally:
+                browser.close()
             person += 1
 
     threads = [

@@ -11,7 +11,7 @@ LIGHTNESS = 74.0
 UNIT = 25.0
 WHITE = (0.95047, 1.0, 1.08883)  # D65
 
-# Hues go round from 0 degrees; the names were chosen by eye.
+# Chroma of each circle and the names of its hues, evenly spaced from 0 degrees (pink) round.
 CLEAR = (40.0, (
     "pink", "salmon pink", "coral", "apricot", "sandy orange", "mustard yellow", "olive yellow",
     "yellowish green", "leaf green", "jade green", "turquoise green", "turquoise", "cyan",

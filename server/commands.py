@@ -11,3 +11,7 @@ main.add_command(authoring.new)
 main.add_command(authoring.check)
 main.add_command(authoring.password)
 main.add_command(serving.serve)
+main.add_command(serving.demo)
+
+if __name__ == "__main__":
+    main()

@@ -20,6 +20,10 @@ class Control:
         """Nobody gets a next question until `resume`."""
         self._status(who, "pause", "paused", {"running"})
 
+    def start(self, who: str) -> None:
+        """Open a study that was paused before anybody came."""
+        self._status(who, "start", "running", {"paused"})
+
     def resume(self, who: str) -> None:
         """Go on after a pause."""
         self._status(who, "resume", "running", {"paused"})

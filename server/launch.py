@@ -23,7 +23,7 @@ from server.store.database import Database
 POLL_SECONDS = 0.1
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # Having lived this long, a child that dies was not dying all the time.
-HEALTHY_SECONDS = 60.0
+HEALTHY_SECONDS = 10.0
 END_SECONDS = 12.0
 
 
@@ -89,7 +89,12 @@ class Supervisor:
             database.close()
             self.holds.append(Hold(study.folder))
             self.names.append(study.name)
-        self.listener = _listener(host, port)
+        try:
+            self.listener = _listener(host, port)
+        except CannotListen:
+            for hold in self.holds:
+                hold.release()
+            raise
         self.port = int(self.listener.getsockname()[1])
         self.host = host
         python = [sys.executable, "-m"]

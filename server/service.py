@@ -107,7 +107,7 @@ class Service:
         """The page is loaded anew: where they are, and this is now their newest tab."""
 
         def work(c: Connection) -> Stage:
-            who = self._participant(c, token)
+            who = self._present(c, token)
             who = store.change_participant(c, who.id, visit=who.visit + 1)
             return self._stage(c, who)
 
@@ -117,7 +117,7 @@ class Service:
         """They agree, or do not."""
 
         def work(c: Connection) -> Stage:
-            who, now = self._participant(c, token), self.clock()
+            who, now = self._present(c, token), self.clock()
             if who.stage == "consent":
                 stage = "instructions" if agreed else "declined"
                 who = store.change_participant(
@@ -136,7 +136,7 @@ class Service:
         """They have read the instructions."""
 
         def work(c: Connection) -> Stage:
-            who = self._participant(c, token)
+            who = self._present(c, token)
             if who.stage == "instructions":
                 stage = "practice" if self.study.settings.session.practice else "trials"
                 who = store.change_participant(c, who.id, stage=stage, seen_at=self.clock())
@@ -148,7 +148,7 @@ class Service:
         """They come back from the break after `done` questions, or from practice (0)."""
 
         def work(c: Connection) -> Stage:
-            who = self._participant(c, token)
+            who = self._present(c, token)
             if who.stage == "trials" and done == who.done:
                 who = store.change_participant(c, who.id, rested=done, seen_at=self.clock())
             return self._stage(c, who)
@@ -159,7 +159,7 @@ class Service:
         """They have said what they wanted to say, perhaps nothing, and are done."""
 
         def work(c: Connection) -> Stage:
-            who, now = self._participant(c, token), self.clock()
+            who, now = self._present(c, token), self.clock()
             if who.stage == "feedback":
                 who = store.change_participant(
                     c,
@@ -204,12 +204,14 @@ class Service:
         timings: Mapping[str, Any] | None,
     ) -> Stage:
         who, now = self._participant(c, token), self.clock()
+        away = self._away(who, now)
         asked = store.issued(c, question)
         if asked is None or asked.participant != who.id:
             raise UnknownQuestion("This question is not one of this participant's.")
         verdict = None
         if asked.side is None and asked.slot == self._current_slot(who):
-            store.add_answer(c, asked.id, side, now > asked.expires_at, now, rt_ms, timings)
+            late = away or now > asked.expires_at
+            store.add_answer(c, asked.id, side, late, now, rt_ms, timings)
             if asked.slot < 0:
                 who = self._practised(c, who, now)
                 if asked.nearer is not None and side in ("left", "right"):
@@ -217,6 +219,8 @@ class Service:
                     verdict = Verdict(chosen == asked.nearer)
             else:
                 who = self._done(c, who, now)
+        if away:
+            who = self._welcomed_back(c, who, now)
         if visit is not None and visit < who.visit:
             return Stage("elsewhere", who.token, who.visit)
         return replace(self._stage(c, who), verdict=verdict)
@@ -248,6 +252,25 @@ class Service:
             raise UnknownParticipant("No participant holds this link.")
         return who
 
+    def _present(self, c: Connection, token: str) -> Participant:
+        """Who holds this token; if they were away too long, only if there is still room."""
+        who, now = self._participant(c, token), self.clock()
+        return self._welcomed_back(c, who, now) if self._away(who, now) else who
+
+    def _away(self, who: Participant, now: int) -> bool:
+        return who.stage in store.UNDER_WAY and who.seen_at < self._active_since(now)
+
+    def _welcomed_back(self, c: Connection, who: Participant, now: int) -> Participant:
+        """People who were away lost what was set aside for them: is there room for the rest?"""
+        if who.stage not in store.UNDER_WAY:
+            return who
+        state = self._state(c)
+        given, people = store.promised(c, self._active_since(now), but=who.id)
+        full = state.budget_participants and not who.done and people >= state.budget_participants
+        if state.status == "stopped" or given + who.trials > state.budget_answers or full:
+            return store.change_participant(c, who.id, stage="expired", finished_at=now)
+        return store.change_participant(c, who.id, seen_at=now)
+
     def _state(self, c: Connection) -> store.State:
         state = store.state(c)
         assert state is not None
@@ -272,9 +295,6 @@ class Service:
         if state.status == "paused":
             return replace(plain, kind="paused")
         if who.stage == "trials":
-            if not self._still_welcome(c, who, state, now):
-                who = store.change_participant(c, who.id, stage="expired", finished_at=now)
-                return self._stage(c, who)
             if who.rested == NOT_READY:
                 return replace(plain, kind="ready")
             every = self.study.settings.session.break_every
@@ -294,18 +314,6 @@ class Service:
             trial=Trial(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
             upcoming=upcoming,
         )
-
-    def _still_welcome(self, c: Connection, who: Participant, state: store.State, now: int) -> bool:
-        """People who were away too long lost what was set aside for them; is there still room?"""
-        if who.seen_at >= self._active_since(now):
-            return True
-        if state.status == "stopped":
-            return False
-        given, _ = store.promised(c, self._active_since(now), but=who.id)
-        if given + who.trials > state.budget_answers:
-            return False
-        store.change_participant(c, who.id, seen_at=now)
-        return True
 
     def _with_way_out(self, stage: Stage, entry: Mapping[str, str]) -> Stage:
         out = self.study.settings.completion

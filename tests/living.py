@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from waitress import wasyncore
@@ -29,8 +30,8 @@ def write_study(folder: Path, toml: str = "", items: int = 12) -> Path:
 class LiveServer:
     """The application behind waitress, in a thread."""
 
-    def __init__(self, *folders: Path) -> None:
-        self.app = create_app(list(folders), now)
+    def __init__(self, *folders: Path, clock: Callable[[], int] = now) -> None:
+        self.app = create_app(list(folders), clock)
         self.studies = self.app.extensions["studies"]
         self._server = create_server(self.app, host="127.0.0.1", port=0, threads=8)
         self.address = f"http://127.0.0.1:{self._server.effective_port}"

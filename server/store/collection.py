@@ -11,7 +11,7 @@ from typing import Any
 from server.store.database import Connection
 
 # People in these stages may still answer, so what they were promised is set aside for them.
-UNDER_WAY = "('consent', 'instructions', 'practice', 'trials')"
+UNDER_WAY = ("consent", "instructions", "practice", "trials")
 STILL_HERE = ("consent", "instructions", "practice", "trials", "feedback")
 
 
@@ -193,10 +193,10 @@ def promised(c: Connection, active_since: int, but: int = 0) -> tuple[int, int]:
     aside for them any more. `but` leaves one participant out.
     """
     row = c.execute(
-        f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY} AND seen_at >= :since "
+        f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY!r} AND seen_at >= :since "
         "THEN max(trials, done) ELSE done END), 0), "
         f"count(*) FILTER (WHERE done > 0 OR stage NOT IN ('declined', 'expired') "
-        f"AND (stage NOT IN {UNDER_WAY} OR seen_at >= :since)) "
+        f"AND (stage NOT IN {UNDER_WAY!r} OR seen_at >= :since)) "
         "FROM participants WHERE id <> :but",
         {"since": active_since, "but": but},
     ).fetchone()
@@ -206,7 +206,7 @@ def promised(c: Connection, active_since: int, but: int = 0) -> tuple[int, int]:
 def under_way(c: Connection, active_since: int) -> int:
     """How many people are answering now."""
     row = c.execute(
-        f"SELECT count(*) FROM participants WHERE stage IN {UNDER_WAY} AND seen_at >= ?",
+        f"SELECT count(*) FROM participants WHERE stage IN {UNDER_WAY!r} AND seen_at >= ?",
         (active_since,),
     ).fetchone()
     return int(row[0])
