@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from lore_active.learner import FIRST_AUDIT
-from lore_active.stopping import Share
+from lore_active.pacing import FIRST_AUDIT
 from server.monitoring import words
 from server.monitoring.history import History
 from server.monitoring.ledger import CATCH, Columns
@@ -28,7 +27,7 @@ UNDER_WAY = ("consent", "instructions", "practice", "trials")
 SILENT_MS = 60_000
 # How the worker signs what its stopping rule decides.
 RULE = "stopping rule"
-NO_SHARE = asdict(Share(0, 0.5, 0.0, 1.0))
+NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
 @dataclass(frozen=True)
