@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import expect
 
@@ -88,7 +90,7 @@ def test_it_follows_while_people_answer(chromium, server):
 def test_an_update_replaces_only_what_changed(chromium, server):
     collect(server, people(server))
     page = monitor(chromium, server.address, "words")
-    page.locator("#axis-x").select_option("1")
+    page.locator("#frame").select_option("principal")
     page.evaluate("for (const one of document.querySelectorAll('.plot, .item')) one.mine = true")
     version = page.locator("body").get_attribute("data-version")
     server.studies["words"].service.arrive({})
@@ -97,7 +99,7 @@ def test_an_update_replaces_only_what_changed(chromium, server):
         "[...document.querySelectorAll('#rank-chart .plot, .item')].every(one => one.mine)"
     )
     assert kept
-    expect(page.locator("#axis-x")).to_have_value("1")
+    expect(page.locator("#frame")).to_have_value("principal")
     page.context.close()
 
 
@@ -155,7 +157,7 @@ def test_exports_come_as_files(chromium, server):
         with page.expect_download() as download:
             page.get_by_role("link", name=name).click()
         assert download.value.suggested_filename == f"words-{name}"
-        text = open(download.value.path()).read()  # noqa: PTH123, SIM115
+        text = Path(download.value.path()).read_text()
         assert text.startswith(first)
     page.context.close()
 
