@@ -6,7 +6,7 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner clean
+	bench-salmon bench-learner bench-load bench-reliability clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -18,6 +18,8 @@ help:
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-learner  seconds of refits, selections and audits"
+	@echo "make bench-load    many participants at once: how long an answer takes"
+	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -69,6 +71,12 @@ bench-materials: .venv/.installed
 
 bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
+
+bench-load: .venv/.installed
+	$(BIN)/python -m benchmarks.load
+
+bench-reliability: .venv/.installed
+	$(BIN)/python -m benchmarks.reliability
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner

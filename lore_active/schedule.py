@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ class Schedule:
     swapped: tuple[bool, ...]
 
 
+@lru_cache(maxsize=4096)
 def schedule(
     seed: int, number: int, trials: int, random: float, catch: float, repeat: float
 ) -> Schedule:

@@ -19,7 +19,8 @@ NEVER_EMPTY = (
     "try_again", "go_on_here", "play", "anchor_label", "left_label", "right_label",
     "consent_title", "instructions_title", "break_title", "feedback_title", "finished_title",
     "declined_title", "paused_title", "full_title", "expired_title", "unknown_title",
-    "already_title", "elsewhere_title", "preview_title", "trouble_title",
+    "already_title", "elsewhere_title", "preview_title", "trouble_title", "ready_title",
+    "error_title", "back",
 )
 # fmt: on
 # The host is fixed: an entry parameter, which anyone can write, must not choose where people go.
@@ -105,7 +106,8 @@ def _is_progress(text: str) -> bool:
 
 
 def _addresses(study: Study) -> Iterator[tuple[str, str, str]]:
-    for name in ("redirect", "declined_redirect", "full_redirect", "expired_redirect"):
+    for way in ("", "declined_", "full_", "expired_", "already_"):
+        name = f"{way}redirect"
         address = getattr(study.completion, name)
         if address and not ADDRESS.fullmatch(address):
             yield f"completion.{name}", shown(address, 120), ADDRESS_RULE

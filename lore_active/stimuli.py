@@ -147,7 +147,8 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
         rule += "" if path or fields.get("key") else "; give the item a key of its own"
         wrong("key", shown(key), rule)
         return None
-    alt = fields.get("alt", "").strip() or label
+    # A file's name is no text alternative: it may give away what the answer should be.
+    alt = fields.get("alt", "").strip() or fields.get("label", "").strip() or text
     for field, words in (("text", text), ("label", label), ("alt", alt)):
         if not _is_clean(words, spaces="\n\r\t"):
             wrong(field, shown(words), "must be text without control characters")

@@ -82,6 +82,8 @@ class Completion(Struct, forbid_unknown_fields=True, frozen=True):
     full_redirect: str = ""
     expired_code: str = ""
     expired_redirect: str = ""
+    already_code: str = ""
+    already_redirect: str = ""
 
 
 class Bots(Struct, forbid_unknown_fields=True, frozen=True):
@@ -114,7 +116,7 @@ Kind = Literal["text", "image", "audio", "video"]
 
 
 class Item(Struct, frozen=True):
-    """One item: its key (unique), what it is, its file or text, its label and text alternative."""
+    """One item: its key (unique), kind, file or text, label, and text alternative if it has one."""
 
     key: str
     kind: Kind

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flask import Flask, Response, abort, current_app, g, render_template, request
+from flask import Flask, Response, abort, current_app, g, request
 from werkzeug.exceptions import HTTPException
 
 from lore_active.errors import LoreError
@@ -15,8 +15,9 @@ from server.control import Control
 from server.opening import open_study
 from server.places import place
 from server.service import Service
+from server.stimuli import Faces, faces
 from server.store.database import Database, StoreTrouble
-from server.views import guard, participant
+from server.views import assets, errors, guard, participant
 
 LARGEST_REQUEST = 64 * 1024
 
@@ -29,6 +30,7 @@ class Served:
     database: Database
     service: Service
     control: Control
+    faces: Faces
 
 
 class NameTwice(LoreError):
@@ -51,14 +53,19 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
         if study.name in served:
             raise NameTwice(f"Two studies are called {study.name!r}; rename one of the folders.")
         served[study.name] = Served(
-            study, database, Service(database, study, clock), Control(database, clock)
+            study,
+            database,
+            Service(database, study, clock),
+            Control(database, clock),
+            faces(study),
         )
     app.extensions["studies"] = served
     app.register_blueprint(participant.pages)
+    assets.install(app)
     guard.install(app, clock)
     app.after_request(_safe_headers)
-    app.register_error_handler(StoreTrouble, _trouble)
-    app.register_error_handler(HTTPException, _plain_error)
+    app.register_error_handler(StoreTrouble, errors.store_trouble)
+    app.register_error_handler(HTTPException, errors.http_error)
     app.add_url_rule("/health", view_func=lambda: {"ok": True}, endpoint="health")
     return app
 
@@ -77,17 +84,6 @@ def _safe_headers(response: Response) -> Response:
     if request.endpoint != "static":
         headers.setdefault("Cache-Control", "no-store")
     return response
-
-
-def _trouble(error: StoreTrouble) -> tuple[str, int, dict[str, str]]:
-    current_app.logger.warning("%s", error)
-    texts = g.served.study.settings.texts if "served" in g else None
-    return render_template("trouble.html", texts=texts), 503, {"Retry-After": "3"}
-
-
-def _plain_error(error: HTTPException) -> tuple[str, int]:
-    code = error.code or 500
-    return render_template("error.html", code=code, name=error.name), code
 
 
 def find_study(name: str) -> Served:

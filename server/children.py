@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from types import FrameType
 
@@ -22,10 +22,11 @@ def stop_signal() -> threading.Event:
     signal.signal(signal.SIGINT, on_signal)
 
     def watch() -> None:
+        # Not through sys.stdin: its lock would be held by this thread when the process ends.
         try:
-            while sys.stdin.buffer.read(1):
+            while os.read(0, 1):
                 pass
-        except (OSError, ValueError):
+        except OSError:
             pass
         stop.set()
 

@@ -25,6 +25,8 @@ MOST_PARAMETERS = 30
 LONGEST_PARAMETER = 300
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+# In `rested`: practice is over, and they have not yet said that they are ready.
+NOT_READY = -1
 
 
 class UnknownParticipant(LoreError):
@@ -72,9 +74,17 @@ class Service:
         elif token:
             known = store.participant(c, token)
         if known is not None:
-            if known.stage == "finished" and _session(entry) != _session(json.loads(known.entry)):
+            before = json.loads(known.entry)
+            if known.stage == "finished" and _session(entry) != _session(before):
                 # A second session of the same person, not a reload of the first.
-                return Turned("already")
+                out = self.study.settings.completion
+                return Turned("already", out.already_code, _filled(out.already_redirect, entry))
+            if external is not None and entry != before and known.stage in store.STILL_HERE:
+                # The way out must name the assignment that they hold now, not one given back.
+                store.change_participant(
+                    c, known.id, entry=json.dumps({**before, **entry}, ensure_ascii=False)
+                )
+                store.add_event(c, "entry", "participant", now, known.id, before=before)
             return Welcome(known.token)
         state = self._state(c)
         if state.status == "paused":
@@ -135,7 +145,7 @@ class Service:
         return self.database.write(work)
 
     def rest(self, token: str, done: int) -> Stage:
-        """They come back from the break after `done` questions."""
+        """They come back from the break after `done` questions, or from practice (0)."""
 
         def work(c: Connection) -> Stage:
             who = self._present(c, token)
@@ -213,16 +223,13 @@ class Service:
             who = self._welcomed_back(c, who, now)
         if visit is not None and visit < who.visit:
             return Stage("elsewhere", who.token, who.visit)
-        stage = self._stage(c, who)
-        over = asked.slot < 0 and stage.kind == "trial"
-        return replace(stage, verdict=verdict, practice_over=over)
+        return replace(self._stage(c, who), verdict=verdict)
 
     def _practised(self, c: Connection, who: Participant, now: int) -> Participant:
         practised = who.practised + 1
         over = practised >= self.study.settings.session.practice
-        return store.change_participant(
-            c, who.id, practised=practised, seen_at=now, stage="trials" if over else "practice"
-        )
+        changes = {"stage": "trials", "rested": NOT_READY} if over else {}
+        return store.change_participant(c, who.id, practised=practised, seen_at=now, **changes)
 
     def _done(self, c: Connection, who: Participant, now: int) -> Participant:
         changes: dict[str, Any] = {"done": who.done + 1, "seen_at": now}
@@ -288,6 +295,8 @@ class Service:
         if state.status == "paused":
             return replace(plain, kind="paused")
         if who.stage == "trials":
+            if who.rested == NOT_READY:
+                return replace(plain, kind="ready")
             every = self.study.settings.session.break_every
             if every and who.done and who.done % every == 0 and who.rested != who.done:
                 return replace(plain, kind="break")

@@ -9,6 +9,7 @@ StageKind = Literal[
     "consent",
     "instructions",
     "practice",
+    "ready",
     "trial",
     "break",
     "feedback",
@@ -44,7 +45,7 @@ class Stage:
     """Where a participant is, and all that the page needs to show it.
 
     `visit` goes into every form; `upcoming` names the items to preload; `code` and `address` are
-    the way out, if the study has set one.
+    the way out, if the study has set one. "ready" is the page between practice and trials.
     """
 
     kind: StageKind
@@ -54,7 +55,6 @@ class Stage:
     done: int = 0
     trials: int = 0
     verdict: Verdict | None = None
-    practice_over: bool = False
     upcoming: tuple[int, ...] = ()
     code: str = ""
     address: str = ""

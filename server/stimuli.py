@@ -1,10 +1,12 @@
-"""Items as addresses: names that tell participants nothing about what an item is called."""
+"""Items as pages show them: under names and with words that tell nothing about their files."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
+from lore_active.signatures import MEDIA
 from lore_active.study import LoadedStudy
 
 
@@ -16,15 +18,36 @@ def stimulus_name(study: LoadedStudy, item: int) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:20] + suffix
 
 
-def stimulus_files(study: LoadedStudy) -> dict[str, Path]:
-    """Files by their names in addresses."""
-    return {
-        stimulus_name(study, number): item.file
-        for number, item in enumerate(study.items)
-        if item.file is not None
-    }
-
-
 def items_by_name(study: LoadedStudy) -> dict[str, int]:
     """Item numbers by their names on pages."""
     return {stimulus_name(study, number): number for number in range(len(study.items))}
+
+
+@dataclass(frozen=True)
+class Face:
+    """One item on a page; `alt` is empty where the study has no words for it."""
+
+    kind: str
+    name: str
+    alt: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Faces:
+    """All items of a study on pages; made once, used by every request."""
+
+    by_number: tuple[Face, ...]
+    files: dict[str, tuple[Path, str]]
+    """(file, media type) by name."""
+
+
+def faces(study: LoadedStudy) -> Faces:
+    """What participants see of a study's items."""
+    shown, files = [], {}
+    for number, item in enumerate(study.items):
+        name = stimulus_name(study, number)
+        shown.append(Face(item.kind, name, item.alt, item.text))
+        if item.file is not None:
+            files[name] = (item.file, MEDIA[item.file.suffix.lower()][1])
+    return Faces(tuple(shown), files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import threading
@@ -63,6 +64,8 @@ def main(folders: tuple[Path, ...], number: int | None, host: str, port: int) ->
     else:
         listener = socket.socket(fileno=number)
     stop = stop_signal()
+    # Requests that wait for a moment are no news.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     app = create_app(list(folders), now)
     run(app, listener, stop)
     for served in app.extensions["studies"].values():

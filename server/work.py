@@ -15,6 +15,7 @@ from server.children import stop_signal
 from server.clock import now
 from server.opening import open_study
 from server.store import learning
+from server.store.database import StoreTrouble
 from server.worker import Worker
 
 IDLE_SECONDS = 0.1
@@ -36,7 +37,12 @@ def main(folder: Path) -> None:
         database.write(lambda c: learning.beat(c, now(), pid, "waiting", ""))
         beaten = now()
         while not stop.is_set():
-            worked = worker.turn()
+            try:
+                worked = worker.turn()
+            except StoreTrouble as error:
+                print(f"The worker waits: {error}", file=sys.stderr, flush=True)
+                stop.wait(1.0)
+                continue
             if now() - beaten > BEAT_MS:
                 doing = "learning" if worked else "waiting"
                 database.write(lambda c, doing=doing: learning.beat(c, now(), pid, doing))  # type: ignore[misc]

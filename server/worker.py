@@ -77,6 +77,7 @@ class Worker:
         self.timer = timer
         self._numbers: dict[int, int] = {}
         self._cycle_seconds = 0.5
+        self._unpublished: tuple[Outcome, Step] | None = None
         self._last, self.learner = self._rebuilt()
 
     # ---- living ---------------------------------------------------------------------------------
@@ -84,12 +85,17 @@ class Worker:
     def turn(self) -> bool:
         """Look once whether there is something to do, and do it; tells whether there was."""
         begun = self.timer()
-        planned, before = self.database.read(self._plan)
-        if planned is None:
-            return False
-        outcome, step = self._apply(planned, before)
+        if self._unpublished is None:
+            planned, before = self.database.read(self._plan)
+            if planned is None:
+                return False
+            self._unpublished = self._apply(planned, before)
+        # What was learnt stands even if the database cannot take it now: the next turn tries again.
+        outcome, step = self._unpublished
         self.database.write(lambda c: self._publish(c, step, outcome))
-        self._last = step
+        self._last, self._unpublished = step, None
+        for _, query in outcome.learner_numbers:
+            self._numbers.pop(query, None)
         if step.work == "audit":
             self._save(step)
         self._cycle_seconds = self.timer() - begun
@@ -228,9 +234,6 @@ class Worker:
         )
         if fresh:
             self._decide(c, step)
-        for _, query in outcome.learner_numbers:
-            # Now it is in the database.
-            self._numbers.pop(query, None)
 
     def _decide(self, c: Connection, step: Step) -> None:
         decision = self.learner.decision

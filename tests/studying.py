@@ -55,7 +55,7 @@ class Desk:
         """The next stage, breaks taken."""
         assert stage.trial is not None
         following = self.service.answer(stage.participant, stage.trial.token, side)
-        if following.kind == "break":
+        if following.kind in ("break", "ready"):
             following = self.service.rest(following.participant, following.done)
         return following
 

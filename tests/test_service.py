@@ -57,15 +57,15 @@ def test_the_whole_way(desk):
     kinds = []
     for _ in range(40):
         kinds.append(stage.kind)
-        if stage.kind == "break":
+        if stage.kind in ("break", "ready"):
             stage = desk.service.rest(came.token, stage.done)
         elif stage.kind in ("practice", "trial"):
             stage = desk.service.answer(came.token, stage.trial.token, "left")
         else:
             break
-    assert kinds == ["practice"] * 2 + ["trial"] * 4 + ["break"] + ["trial"] * 4 + ["break"] + [
-        "trial"
-    ] * 2 + ["feedback"]
+    assert kinds == ["practice"] * 2 + ["ready"] + ["trial"] * 4 + ["break"] + ["trial"] * 4 + [
+        "break"
+    ] + ["trial"] * 2 + ["feedback"]
     stage = desk.service.feedback(came.token, "fine")
     assert (stage.kind, stage.code) == ("finished", "OK1")
     assert stage.address == "https://example.org/done?pid=a%20b%26c&s=s1"
@@ -84,9 +84,10 @@ def test_practice_says_what_was_right(tmp_path):
     assert stage.verdict is not None and stage.verdict.right
     trial = stage.trial
     wrong = "right" if trial.left == trial.anchor else "left"
-    stage = desk.answer(stage, wrong)
+    stage = desk.service.answer(stage.participant, trial.token, wrong)
     assert stage.verdict is not None and not stage.verdict.right
-    assert stage.practice_over and stage.kind == "trial"
+    assert stage.kind == "ready"
+    assert desk.service.rest(stage.participant, stage.done).kind == "trial"
     desk.close()
 
 

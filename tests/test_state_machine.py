@@ -89,7 +89,7 @@ class Collecting(RuleBasedStateMachine):
             following = service.answer(token, question, side)
             self.acknowledged.setdefault(question, side)
             stage = following
-        elif stage.kind == "break":
+        elif stage.kind in ("break", "ready"):
             stage = service.rest(token, stage.done)
         elif stage.kind == "feedback":
             stage = service.feedback(token, "x")

@@ -24,7 +24,7 @@ def test_every_connection_is_safe(database):
     assert found["journal_mode"] == "wal"
     assert found["synchronous"] == 2
     assert found["foreign_keys"] == 1
-    assert found["busy_timeout"] > 0
+    assert fresh.execute("PRAGMA busy_timeout").fetchone()[0] == 5000
     fresh.close()
 
 
@@ -109,7 +109,7 @@ def test_what_write_returned_is_there_for_others(database):
 
 
 def test_a_locked_database_is_trouble_and_nothing_is_stored(database, monkeypatch):
-    database.write(lambda c: c.execute("PRAGMA busy_timeout = 50").fetchall())
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(database.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreTrouble, match="locked"):

@@ -12,6 +12,7 @@ from server.store.database import Connection
 
 # People in these stages may still answer, so what they were promised is set aside for them.
 UNDER_WAY = ("consent", "instructions", "practice", "trials")
+STILL_HERE = ("consent", "instructions", "practice", "trials", "feedback")
 
 
 @dataclass(frozen=True)

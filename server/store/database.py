@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ Connection = sqlite3.Connection
 Result = TypeVar("Result")
 
 BUSY_SECONDS = 5.0
+# SQLite waits longer and longer for a lock, and so would lose every race against a busy writer;
+# writers therefore knock often, and rest a moment between commits that follow each other closely.
+KNOCK_MS = 3
+REST_SECONDS = 0.002
 # Requests that wait while another commit goes to disk are committed together.
 MOST_TOGETHER = 128
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a commit that was acknowledged survives a loss of power
     "foreign_keys": 1,
-    "busy_timeout": int(BUSY_SECONDS * 1000),
     "journal_size_limit": 16 * 2**20,
 }
 
@@ -41,13 +45,13 @@ class NotSafe(LoreError):
     """SQLite would not take a setting that durability rests on."""
 
 
-def connect(path: Path) -> Connection:
+def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
     """A connection with every safety setting on, and asserted."""
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     connection.row_factory = sqlite3.Row
-    for name, wanted in PRAGMAS.items():
+    for name, wanted in {**PRAGMAS, "busy_timeout": wait_ms}.items():
         connection.execute(f"PRAGMA {name} = {wanted}")
         found = connection.execute(f"PRAGMA {name}").fetchone()[0]
         if found != wanted:
@@ -129,8 +133,10 @@ class Database:
         self._readers: list[Connection] = []
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         try:
-            self._connection = connect(path)
-            migrate(self._connection, path, clock())
+            opening = connect(path)
+            migrate(opening, path, clock())
+            opening.close()
+            self._connection = connect(path, KNOCK_MS)
         except sqlite3.Error as error:
             raise StoreTrouble(f"{path}: {error}.") from error
         self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
@@ -180,12 +186,14 @@ class Database:
                     batch.append(more)
             if batch:
                 self._commit(batch)
+                if not self._queue.empty():
+                    time.sleep(REST_SECONDS)
 
     def _commit(self, batch: list[_Request]) -> None:
         outcomes: list[tuple[_Request, Any, BaseException | None]] = []
         connection = self._connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin()
             for request in batch:
                 outcomes.append(self._run(request))
             connection.execute("COMMIT")
@@ -202,6 +210,19 @@ class Database:
                 request.future.set_result(result)
             else:
                 request.future.set_exception(failure)
+
+    def _begin(self) -> None:
+        give_up = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if (
+                    error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > give_up
+                ):
+                    raise
 
     def _run(self, request: _Request) -> tuple[_Request, Any, BaseException | None]:
         connection = self._connection

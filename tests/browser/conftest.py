@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.living import LiveServer
 
@@ -22,9 +22,13 @@ FLAGS = [
 ]
 
 
+def find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 @pytest.fixture(scope="session")
 def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    path = find_chromium()
     if path is None:
         if os.environ.get("CI"):
             pytest.fail("Chromium is not installed, and CI must not skip the browser tests.")
@@ -35,6 +39,24 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+# Two cores may be shared with other work: patience costs nothing when all is well.
+expect.set_options(timeout=20_000)
+
+
+@pytest.fixture
+def window(chromium):
+    """Call with playwright's options; gives a browser context of its own, closed afterwards."""
+    opened = []
+
+    def open_window(**options):
+        opened.append(chromium.new_context(**options))
+        return opened[-1]
+
+    yield open_window
+    for context in opened:
+        context.close()
 
 
 @pytest.fixture

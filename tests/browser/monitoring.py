@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.axe import violations
 from tests.watching import PASSWORD
 
-AXE = (Path(__file__).parent.parent / "vendor/axe-core-4.14.0.min.js").read_text()
 WATCH = (
     "window.violations = [];"
     "document.addEventListener('securitypolicyviolation', e => window.violations.push("
@@ -58,11 +56,4 @@ def assert_sound(page: Page) -> None:
     """Nothing was blocked, nothing broke, and axe has nothing to say."""
     assert page.evaluate("window.violations") == []
     assert page.errors == []
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run(document).then(result => result.violations)")
-    told = [
-        f"{one['id']}: {one['help']} at {node['target']} {node.get('failureSummary', '')}"
-        for one in found
-        for node in one["nodes"]
-    ]
-    assert not told, "\n".join(told)
+    assert violations(page) == []

@@ -1,24 +1,52 @@
-"""A participant goes through a whole study in a real browser."""
+"""A participant goes through a whole study in a real browser, on any screen."""
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
+from tests.browser.walking import WHOLE, Walk, rows
 from tests.living import write_study
 
+KINDS = [
+    "consent",
+    "instructions",
+    "practice",
+    "practice",
+    "ready",
+    *["trial"] * 3,
+    "break",
+    *["trial"] * 3,
+    "feedback",
+    "finished",
+]
+SCREENS = {
+    "desktop": {"viewport": {"width": 1280, "height": 800}},
+    "phone": {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
+    "narrow": {"viewport": {"width": 320, "height": 480}},
+    "4K": {"viewport": {"width": 3840, "height": 2160}},
+    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+}
 
-def test_from_the_link_to_the_code(chromium, serve, tmp_path):
-    toml = '[session]\ntrials = 6\npractice = 1\nbreak_every = 4\n[completion]\ncode = "DONE-77"\n'
-    server = serve(write_study(tmp_path / "words", toml))
-    page = chromium.new_page()
-    page.goto(f"{server.address}/s/words/?PROLIFIC_PID=abc")
-    page.get_by_role("button", name="I agree").click()
-    page.get_by_role("button", name="Begin").click()
-    for _ in range(20):
-        if page.get_by_role("heading", name="One last thing").count():
-            break
-        if page.get_by_role("button", name="Go on").count():
-            page.get_by_role("button", name="Go on").click()
-            continue
-        page.locator("button[value=left]").click()
-    page.get_by_role("button", name="Send and finish").click()
-    assert page.get_by_text("DONE-77").is_visible()
-    page.close()
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_from_the_link_to_the_code(window, serve, tmp_path, screen):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    walk = Walk(window(**SCREENS[screen]), f"{server.address}/s/words/?PROLIFIC_PID=abc&x=%C3%A9")
+    seen = []
+    while not seen or seen[-1] != "finished":
+        assert walk.axe() == [], walk.kind
+        wide = "() => document.documentElement.scrollWidth <= innerWidth"
+        assert walk.page.evaluate(wide), "it must never scroll sideways"
+        if walk.kind in ("practice", "trial"):
+            for target in walk.page.locator("[name=side]").all():
+                box = target.bounding_box()
+                assert box is not None and box["width"] >= 44 and box["height"] >= 44
+        seen.append(walk.step())
+    assert seen == KINDS
+    assert walk.page.get_by_text("DONE-77").is_visible()
+    assert walk.complaints == []
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(8,)]
+    entry = json.loads(rows(server, "words", "SELECT entry FROM participants")[0][0])
+    assert entry == {"PROLIFIC_PID": "abc", "x": "é"}
