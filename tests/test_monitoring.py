@@ -301,7 +301,8 @@ def test_an_update_has_everything(collected):
     assert sum(anchor for anchor, _ in found["map"]["asked"]) == sum(
         one["done"] - one["catch"][1] for one in found["participants"]["rows"]
     )
-    assert found["dimensions"]["history"]["answers"][-1] == 240
+    # A refit comes with every ten answers.
+    assert 230 <= found["dimensions"]["history"]["answers"][-1] <= 240
     assert found["machine"]["lag_answers"] == 0
     assert {one["name"] for one in found["stopping"]["criteria"]} == set(words.TITLES)
 
@@ -351,7 +352,7 @@ def test_exclusion_changes_the_model_and_can_be_undone(collected):
     while worker.turn():
         pass
     after = seen(desk)
-    assert after["where"]["fitted"] == before["where"]["fitted"]
+    assert after["where"]["fitted"] >= before["where"]["fitted"] > without["where"]["fitted"]
     assert [one["kind"] for one in after["log"][:2]] == ["restore", "exclude"]
 
 
