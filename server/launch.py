@@ -23,7 +23,7 @@ from server.store.database import Database
 POLL_SECONDS = 0.1
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # Having lived this long, a child that dies was not dying all the time.
-HEALTHY_SECONDS = 60.0
+HEALTHY_SECONDS = 10.0
 END_SECONDS = 12.0
 
 

@@ -78,7 +78,7 @@ class Worker:
         self._numbers: dict[int, int] = {}
         self._cycle_seconds = 0.5
         self._unpublished: tuple[Outcome, Step] | None = None
-        self._last, self.learner = self._rebuilt()
+        self.last, self.learner = self._rebuilt()
 
     # ---- living ---------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Worker:
         # What was learnt stands even if the database cannot take it now: the next turn tries again.
         outcome, step = self._unpublished
         self.database.write(lambda c: self._publish(c, step, outcome))
-        self._last, self._unpublished = step, None
+        self.last, self._unpublished = step, None
         for _, query in outcome.learner_numbers:
             self._numbers.pop(query, None)
         if step.work == "audit":
@@ -103,7 +103,7 @@ class Worker:
 
     def _plan(self, c: Connection) -> tuple[Step | None, Step]:
         """The next step, if anything calls for one."""
-        last, now = self._last, self.clock()
+        last, now = self.last, self.clock()
         queries, seq, event = learning.heads(c)
         ready = learning.ready(c)
         wanted = self._wanted_ready(c, now)
@@ -220,7 +220,7 @@ class Worker:
     # ---- publishing -----------------------------------------------------------------------------
 
     def _publish(self, c: Connection, step: Step, outcome: Outcome) -> None:
-        fresh = step.version != self._last.version
+        fresh = step.version != self.last.version
         learning.add_step(c, step)
         learning.set_learner_numbers(c, outcome.learner_numbers)
         if fresh:

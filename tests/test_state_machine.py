@@ -156,11 +156,11 @@ class Collecting(RuleBasedStateMachine):
 
     @rule()
     def restart_everything(self) -> None:
-        published = self.worker._last
+        published = self.worker.last
         self.desk.close()
         self.desk.open()
         self.worker = self.desk.worker()
-        assert self.worker._last == published
+        assert self.worker.last == published
 
     @invariant()
     def every_acknowledged_answer_is_there_once(self) -> None:

@@ -77,9 +77,9 @@ def test_restarted_from_snapshot_or_journal_it_is_the_same_to_the_bit(desk):
     desk.control.exclude("test", 2, "too fast")
     worker.turn()
     collect(desk, worker, 1)
-    last = worker._last
+    last = worker.last
     again = desk.worker()
-    assert again._last == last
+    assert again.last == last
     from_the_start, _ = again._replayed(None)
     assert from_the_start == last
     # And it goes on alike.
@@ -115,7 +115,7 @@ def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
     worker.turn()
     without = worker.learner.estimate
     assert without.answers < before.answers
-    assert desk.rows("SELECT max(version) FROM models") == [(worker._last.version,)]
+    assert desk.rows("SELECT max(version) FROM models") == [(worker.last.version,)]
     desk.control.restore("test", 6, "a mistake")
     worker.turn()
     assert worker.learner.estimate.answers == before.answers
