@@ -17,7 +17,7 @@ from server.monitoring.ledger import Ledger
 from server.monitoring.outlook import Outlook, outlook
 from server.monitoring.picture import placed, rotation
 from server.monitoring.quality import RULES, Quality, flags, qualities
-from server.monitoring.watch import Watch
+from server.monitoring.watch import REST_MS, Watch
 from server.store.learning import ModelRow
 from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
 from tests.crowd import Person as Somebody
@@ -319,11 +319,17 @@ def test_an_update_is_made_once_and_changes_with_the_study(collected):
     first = watch.update(True)
     assert watch.update(True) is first
     desk.service.arrive({})
+    # Many monitors while many people answer: what was made a moment ago will do.
+    assert watch.update(True) is first
+    desk.now += REST_MS
     second = watch.update(True)
     assert second.version != first.version
     assert json.loads(second.plain)["where"]["participants"]["all"] == 5
     desk.now += 120_000
-    assert watch.update(True).version != second.version
+    third = watch.update(True)
+    assert third.version != second.version
+    desk.control.set_trials("Ada", 50)
+    assert json.loads(watch.update(True).plain)["where"]["trials"] == 50
 
 
 def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):
@@ -332,8 +338,10 @@ def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):
     people = [Somebody(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)]
     for done in take_turns(people):
         if done % 7 == 0:
+            desk.now += REST_MS
             worker.turn()
             watch.update(True)
+    desk.now += REST_MS
     grown = json.loads(watch.update(True).plain)
     assert grown == seen(desk)
     desk.close()

@@ -46,6 +46,9 @@ def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
                 response.direct_passthrough = False
                 packed[name] = gzip.compress(response.get_data(), 9, mtime=0)
             response.direct_passthrough = False
+            # The file is open already; what replaces it does not close it.
+            if hasattr(response.response, "close"):
+                response.response.close()
             response.set_data(packed[name])
             response.headers["Content-Encoding"] = "gzip"
             response.headers.pop("Content-Disposition", None)
