@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lore_active.study import LoadedStudy
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
 from server.monitoring.picture import embedding_of, placed
-from server.monitoring.quality import qualities
+from server.monitoring.quality import Qualities
+from server.monitoring.table import Rows
 from server.store import collection, learning
 from server.store import monitoring as store
 from server.store.database import Connection, Database
@@ -52,6 +52,8 @@ class Watch:
         self._lock = threading.Lock()
         self._ledger = Ledger()
         self._history = History()
+        self._qualities = Qualities()
+        self._rows = Rows()
         self._model: ModelRow | None = None
         self._found: dict[str, Any] = {}
         self._updates: dict[bool, Update] = {}
@@ -85,13 +87,14 @@ class Watch:
         people = store.people(c)
         newest = max((one.id for one in people), default=0)
         z = embedding_of(self._model, items)
+        self._qualities.update(columns, z, self._history.version, newest)
         facts = Facts(
             now=now,
             state=state,
             items=items,
             people=people,
             columns=columns,
-            qualities=qualities(columns, np.asarray(z), newest),
+            qualities=self._qualities.of,
             history=self._history,
             decision=store.decision(c),
             events=store.events(c, EVENTS_SHOWN),
@@ -100,7 +103,7 @@ class Watch:
         )
         return {
             "at": now,
-            **figures(facts),
+            **figures(facts, self._rows),
             "map": {**placed(self._model, items), "asked": asked(columns, items)},
         }
 
