@@ -10,6 +10,7 @@ import numpy as np
 from lore_active import choice, updates
 from lore_active.errors import InvalidParameter
 from lore_active.model import Model, item_covariances
+from lore_active.pacing import AUDIT_GROWTH, FIRST_AUDIT, REFIT_EVERY, REFIT_SHARE
 from lore_active.path import Audit
 from lore_active.questions import AllQuestions, Source, keys
 from lore_active.records import (
@@ -39,13 +40,6 @@ __all__ = [
     "Side",
     "UnknownQuery",
 ]
-
-# An audit is due when there are this many times the answers of the last one; the first when every
-# item has been an anchor about twice.
-AUDIT_GROWTH = 1.08
-FIRST_AUDIT = 2
-REFIT_EVERY = 10
-REFIT_SHARE = 0.01
 
 
 class Learner:
