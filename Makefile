@@ -6,10 +6,10 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner clean
+	bench-salmon bench-learner bench-load bench-reliability clean
 
 help:
-	@echo "make demo         a simulated study that finds its rank and stops by itself"
+	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
 	@echo "make test         lint, types and tests"
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
@@ -18,6 +18,8 @@ help:
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-learner  seconds of refits, selections and audits"
+	@echo "make bench-load    many participants at once: how long an answer takes"
+	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -39,8 +41,10 @@ help:
 	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
+# A study of colours with BOTS simulated participants; DIR=folder keeps it.
+BOTS ?= 5
 demo: .venv/.installed
-	$(BIN)/lore-active simulate --items 30 --rank 3 --seed 1
+	$(BIN)/lore-active demo $(DIR) --bots $(BOTS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
@@ -67,6 +71,12 @@ bench-materials: .venv/.installed
 
 bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
+
+bench-load: .venv/.installed
+	$(BIN)/python -m benchmarks.load
+
+bench-reliability: .venv/.installed
+	$(BIN)/python -m benchmarks.reliability
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner

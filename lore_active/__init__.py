@@ -1,11 +1,18 @@
 """lore-active: how people organise things, and in how many dimensions, from triplet comparisons."""
 
-from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
-from lore_active.estimator import LORE
-from lore_active.learner import Learner, Query
-from lore_active.triplets import Triplets, as_triplets
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
+    from lore_active.estimator import LORE
+    from lore_active.learner import Learner
+    from lore_active.records import Query
+    from lore_active.triplets import Triplets, as_triplets
 
 __all__ = [
     "LORE",
@@ -19,3 +26,27 @@ __all__ = [
     "__version__",
     "as_triplets",
 ]
+
+# Loaded when first used: the compiler behind the fit takes longer to import than a web process
+# that never fits anything should take to start.
+_HOMES = {
+    "LORE": "estimator",
+    "InvalidParameter": "errors",
+    "InvalidTriplets": "errors",
+    "Learner": "learner",
+    "LoreError": "errors",
+    "NotFitted": "errors",
+    "Query": "records",
+    "Triplets": "triplets",
+    "as_triplets": "triplets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lore_active' has no attribute {name!r}")
+    return getattr(import_module(f"lore_active.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -123,7 +123,7 @@ class Learner:
 
     def repeat(self, query: int) -> Query:
         """An earlier question once more, sides swapped: tells how consistent people are."""
-        old = self._query(query)
+        old = self.query(query)
         return self._record(
             old.anchor, old.right, old.left, "repeat", 0.0, (self.seed, self._asks), old.id
         )
@@ -176,7 +176,7 @@ class Learner:
 
     def tell(self, query: int, side: Side, participant: str | None = None) -> None:
         """An answer to a question, in any order and however late."""
-        asked = self._query(query)
+        asked = self.query(query)
         if side not in ("left", "right"):
             raise InvalidParameter(f"side is {side!r}, but must be 'left' or 'right'.")
         if self._state[query] == "told":
@@ -189,7 +189,7 @@ class Learner:
 
     def skip(self, query: int) -> None:
         """Nobody will answer this one; it may be asked again."""
-        self._query(query)
+        self.query(query)
         if self._state[query] == "told":
             raise AlreadyTold(f"Query {query} has been answered already and cannot be skipped.")
         self._state[query] = "skipped"
@@ -329,6 +329,17 @@ class Learner:
         trust = min(1.0, max(0.0, (self._model.asker.accuracy - 0.5) / 0.2))
         return 1.0 - trust * (1.0 - self.least_random)
 
+    def query(self, query: int) -> Query:
+        """One question by its number."""
+        if not 0 <= query < len(self._queries):
+            raise UnknownQuery(f"There is no query {query}; {len(self._queries)} were asked.")
+        return self._queries[query]
+
+    @property
+    def model(self) -> Model | None:
+        """The model as published last; None before the first audit."""
+        return self._model
+
     @property
     def queries(self) -> tuple[Query, ...]:
         """Every question so far."""
@@ -341,17 +352,12 @@ class Learner:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _query(self, query: int) -> Query:
-        if not 0 <= query < len(self._queries):
-            raise UnknownQuery(f"There is no query {query}; {len(self._queries)} were asked.")
-        return self._queries[query]
-
     def _open(self) -> list[int]:
         return [query for query, state in enumerate(self._state) if state == "open"]
 
     def _taken_keys(self, out: Sequence[int]) -> set[int]:
         """Questions that have an answer or are out; skipped and lapsed ones are free again."""
-        pending = (self._query(one) for one in out)
+        pending = (self.query(one) for one in out)
         return self._answered | {self._key(one.anchor, one.left, one.right) for one in pending}
 
     def _key(self, anchor: int, one: int, other: int) -> int:
@@ -359,7 +365,7 @@ class Learner:
 
     def _knowledge(self, out: Sequence[int], taken: set[int]) -> Knowledge:
         model = self._model
-        pending = (self._query(one) for one in out)
+        pending = (self.query(one) for one in out)
         return Knowledge(
             embedding=np.zeros((self.n_objects, 0)) if model is None else model.embedding,
             temperature=1.0 if model is None else model.temperature,

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.errors import LoreError
+from lore_active.errors import InvalidParameter, LoreError
 from lore_active.path import RankEvidence
 from lore_active.stopping import Share
 from lore_active.types import Floats
@@ -47,6 +47,14 @@ class Query:
     seed: tuple[int, int]
     margin: float
     repeats: int | None = None
+
+    def side_of(self, item: int) -> Side:
+        """On which side an option is."""
+        if item not in (self.left, self.right):
+            raise InvalidParameter(
+                f"Item {item} is no option of query {self.id}: they are {self.left}, {self.right}."
+            )
+        return "left" if item == self.left else "right"
 
 
 @dataclass(frozen=True)

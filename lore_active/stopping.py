@@ -177,7 +177,7 @@ class RankSettled:
             since = progress.answers - progress.audits[-held].answers
             words = (
                 f"{_dimensions(progress.audits[-1].rank)} held through the last {held} "
-                f"of {self.audits} audits needed, {since} answers."
+                f"{'audit' if held == 1 else 'audits'} ({self.audits} needed), {since} answers."
             )
         return Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
 

@@ -1,0 +1,208 @@
+"""A server under load whose processes are killed again and again; counts what was lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.bots import Browser, Page
+
+COMMAND = [sys.executable, "-m", "server.commands"]
+
+
+class Serving:
+    """`lore-active serve` in a process of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.ready = threading.Event()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            if "Ctrl-C" in line:
+                self.ready.set()
+        self.ready.set()
+
+    def address(self) -> str:
+        """Where it answers, once it does."""
+        assert self.ready.wait(120)
+        line = next(line for line in self.lines if "participants" in line)
+        return line.split()[-1].split("/s/")[0]
+
+    def child(self, what: str) -> int | None:
+        """The process number of a child, from the system's list."""
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes().split(b"\0")
+                    parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                except OSError:
+                    continue
+                if int(parent) == self.process.pid and what.encode() in command:
+                    return int(entry.name)
+        return None
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something to become true, but not for ever."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come to that in time")
+
+
+class Client(threading.Thread):
+    """Answers as fast as it can and remembers what was acknowledged."""
+
+    def __init__(self, address: str, study: str, label: str, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.browser = Browser(address, stop)
+        self.link = f"/s/{study}/?participant_label={label}"
+        self.over = stop
+        self.acknowledged: list[str] = []
+        self.refused = 0
+
+    def run(self) -> None:
+        """Take part until told to end."""
+        try:
+            page = Page(self.browser.get(self.link))
+            while not self.over.is_set() and page.action is not None:
+                fields = dict(page.fields)
+                answering = page.action.endswith("/answer")
+                fields["side" if answering else "agreed"] = "left" if answering else "yes"
+                html = self.browser.post(page.action, fields)
+                if self.browser.status != 200:
+                    self.refused += 1
+                    return
+                if answering:
+                    self.acknowledged.append(fields["question"])
+                page = Page(html)
+        except InterruptedError:
+            pass
+        finally:
+            self.browser.close()
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What the kills led to; all but the first three should be 0 or empty."""
+
+    kills: int
+    acknowledged: int
+    stored: int
+    lost: int
+    doubled: int
+    refused: int
+    integrity: str
+    rebuilt: bool
+
+
+def kill_cycles(
+    folder: Path, cycles: int, clients: int, say: Callable[[str], None] = lambda _: None
+) -> Damage:
+    """Kill web, worker, or both, `cycles` times, while clients answer; then look what is there."""
+    server, stop, kills = Serving(str(folder)), threading.Event(), 0
+    try:
+        address = server.address()
+        people = [
+            Client(address, folder.name, f"c{time.time_ns()}-{number}", stop)
+            for number in range(clients)
+        ]
+        for person in people:
+            person.start()
+
+        def answered() -> int:
+            return sum(len(person.acknowledged) for person in people)
+
+        for cycle in range(cycles):
+            before = answered()
+            wait_until(lambda before=before: answered() > before + 5)  # type: ignore[misc]
+            for what in (["server.web"], ["server.work"], ["server.web", "server.work"])[cycle % 3]:
+                number = server.child(what)
+                # A worker that died often may still be waiting for its next start.
+                if number is not None:
+                    os.kill(number, signal.SIGKILL)
+                    kills += 1
+            if cycle % 10 == 9:
+                say(f"{cycle + 1} cycles, {answered()} answers acknowledged")
+        before = answered()
+        wait_until(lambda: answered() > before + 20)
+    finally:
+        stop.set()
+        server.stop()
+    for person in people:
+        person.join(30)
+    return _damage(folder, kills, people)
+
+
+def _damage(folder: Path, kills: int, people: list[Client]) -> Damage:
+    database = sqlite3.connect(folder / "study.db")
+    integrity = database.execute("PRAGMA integrity_check").fetchone()[0]
+    stored = [
+        row[0]
+        for row in database.execute(
+            "SELECT q.token FROM answers a JOIN queries q ON q.id = a.query"
+        )
+    ]
+    database.close()
+    acknowledged = {token for person in people for token in person.acknowledged}
+    return Damage(
+        kills=kills,
+        acknowledged=len(acknowledged),
+        stored=len(stored),
+        lost=len(acknowledged - set(stored)),
+        doubled=len(stored) - len(set(stored)),
+        refused=sum(person.refused for person in people),
+        integrity=integrity,
+        rebuilt=rebuilds(folder),
+    )
+
+
+def rebuilds(folder: Path) -> bool:
+    """Whether a worker in a new process comes out at the published hash."""
+    code = (
+        "import sys, time; from pathlib import Path; from server.opening import open_study;"
+        "from server.worker import Worker; from server.clock import now;"
+        "from threadpoolctl import threadpool_limits\n"
+        "with threadpool_limits(1):\n"
+        "    study, database = open_study(Path(sys.argv[1]), now)\n"
+        "    print(Worker(database, study, now, time.perf_counter).last.hash)"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, env=environment
+    )
+    database = sqlite3.connect(folder / "study.db")
+    (published,) = database.execute("SELECT hash FROM steps ORDER BY id DESC LIMIT 1").fetchone()
+    database.close()
+    return told.returncode == 0 and told.stdout.strip() == published

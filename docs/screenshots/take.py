@@ -1,0 +1,139 @@
+"""Pictures of the monitor for the documentation: a simulated study at three stages.
+
+Run from the project's folder: python -m docs.screenshots.take [folder for the pictures]
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Browser, sync_playwright
+
+from lore_active.observers import Habits
+from server.colours import colours
+from server.passwords import set_password
+from server.template import write_study
+from server.worker import Worker
+from tests.crowd import Person
+from tests.living import LiveServer
+
+HERE = Path(__file__).parent / "monitor"
+PASSWORD = "a password for pictures"
+WINDOWS = {
+    "desktop-light": ({"width": 1440, "height": 1000}, "light"),
+    "desktop-dark": ({"width": 1440, "height": 1000}, "dark"),
+    "phone-light": ({"width": 390, "height": 844}, "light"),
+    "phone-dark": ({"width": 390, "height": 844}, "dark"),
+}
+# Six people at a time, an answer every three seconds from each.
+TOGETHER = 6
+ANSWER_MS = 500
+ODD = {
+    7: {"always": "left", "rt_ms": 260.0},
+    9: {"habits": Habits(noise=0.1, lapse=0.9), "rt_ms": 700.0, "blur": 0.35},
+}
+
+
+class Clock:
+    """Time that passes only when somebody answers, and ends now."""
+
+    def __init__(self) -> None:
+        self.ms = int(time.time() * 1000) - 45 * 60_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int]:
+    """People come and go; yields the number of answers."""
+    service = server.studies["colours"].service
+    space = np.array([one.position for one in colours()])
+    people: list[Person] = []
+    arrived = answers = 0
+    while True:
+        while len(people) < TOGETHER:
+            arrived += 1
+            options: dict[str, Any] = {
+                "habits": Habits(noise=0.08, lapse=0.02),
+                **ODD.get(arrived, {}),
+            }
+            people.append(Person(service, space, arrived, name=f"5f{arrived:06x}c", **options))
+        for one in list(people):
+            clock.ms += ANSWER_MS
+            before = one.stage.kind
+            if not one.step():
+                people.remove(one)
+            answers += before == "trial"
+            if answers % 12 == 0:
+                worker.turn()
+            yield answers
+
+
+def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None:
+    """The whole page, in every window."""
+    for name, (size, scheme) in WINDOWS.items():
+        page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+        page.goto(f"{server.address}/monitor/?study=colours")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_label("Your name").fill("Ada")
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_selector("body[data-version]")
+        if stage != "1-start" and page.locator(".item").count():
+            page.locator("#item").select_option("13")
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=out / f"{stage}-{name}.png", full_page=True)
+        page.close()
+
+
+def main(out: Path) -> None:
+    """Run the study and take pictures at the start, half way, and when it has stopped."""
+    out.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp()) / "colours"
+    write_study(folder, "colours", 5)
+    set_password(folder, PASSWORD)
+    clock = Clock()
+    server = LiveServer(folder, clock=clock)
+    try:
+        served = server.studies["colours"]
+        worker = Worker(served.database, served.study, clock, time.perf_counter)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            excluded = False
+            stages = {30: "1-start", 300: "2-half-way"}
+            for answers in collecting(server, clock, worker):
+                if answers in stages:
+                    worker.turn()
+                    picture(browser, server, stages.pop(answers), out)
+                if answers == 420 and not excluded:
+                    excluded = True
+                    served.control.exclude("Ada", 7, "Always the left one, too fast to look.")
+                if served.control.database.read(_status) == "stopped" or answers > 3000:
+                    break
+            while worker.turn():
+                pass
+            picture(browser, server, "3-stopped", out)
+            browser.close()
+    finally:
+        server.close()
+        shutil.rmtree(folder.parent)
+
+
+def _status(c: Any) -> str:
+    from server.store import collection
+
+    state = collection.state(c)
+    assert state is not None
+    return state.status
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

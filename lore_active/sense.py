@@ -1,0 +1,113 @@
+"""Settings that are each allowed but make no sense: texts left empty, values that contradict."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+
+from lore_active.problems import Problem, shown
+from lore_active.settings import FILE, Settings
+from lore_active.study import Study
+
+MOST_SPECIAL = 0.5
+PLACEHOLDERS = ("done", "all")
+# Headings, buttons and names of controls: a page without them cannot be read or operated.
+# fmt: off
+NEVER_EMPTY = (
+    "agree", "decline", "begin", "go_on", "send", "code", "redirect", "cant_tell",
+    "try_again", "go_on_here", "play", "anchor_label", "left_label", "right_label",
+    "consent_title", "instructions_title", "break_title", "feedback_title", "finished_title",
+    "declined_title", "paused_title", "full_title", "expired_title", "unknown_title",
+    "already_title", "elsewhere_title", "preview_title", "trouble_title", "ready_title",
+    "error_title", "back",
+)
+# fmt: on
+# The host is fixed: an entry parameter, which anyone can write, must not choose where people go.
+ADDRESS = re.compile(
+    r"https?://[\w.-]+(:[0-9]{1,5})?([/?#]([^\s\[\]<>\"\\]|\[[A-Za-z0-9_]+\])*)?", re.IGNORECASE
+)
+ADDRESS_RULE = (
+    "must be an address that begins with https:// or http://, "
+    "with entry parameters as [NAME] only after the host"
+)
+
+
+def contradictions(settings: Settings) -> Iterator[Problem]:
+    """All that makes no sense in these settings; keys already found wrong are left alone."""
+    study = settings.study
+    for key, value, rule in _found(settings, study):
+        if settings.sound(*key.replace(" + ", " ").split()):
+            yield Problem(FILE, key, value, rule)
+
+
+def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
+    if "title" in settings.given and not study.title.strip():
+        yield "title", shown(study.title), "must not be blank"
+    yield from _texts(study)
+    yield from _addresses(study)
+    yield from _session(settings, study)
+
+
+def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
+    session, trial, budget = study.session, study.trial, study.budget
+    special = session.random + session.catch + session.repeat
+    if special > MOST_SPECIAL + 1e-9:
+        yield (
+            "session.random + session.catch + session.repeat",
+            f"{special:g}",
+            f"must be at most {MOST_SPECIAL:g}, so that the learner chooses most questions "
+            '(for a study of random questions set learning.selector to "random")',
+        )
+    if 0 < trial.timeout_ms <= trial.min_view_ms:
+        yield (
+            "trial.timeout_ms",
+            str(trial.timeout_ms),
+            f"must be above trial.min_view_ms ({trial.min_view_ms}), or 0 for no time-out",
+        )
+    least = study.stopping.min_answers
+    if least > budget.answers:
+        yield (
+            "stopping.min_answers",
+            str(least),
+            f"must be at most budget.answers ({budget.answers}), or nothing can settle",
+        )
+    most = budget.participants * session.trials
+    if 0 < most < least:
+        yield (
+            "stopping.min_answers",
+            str(least),
+            f"budget.participants ({budget.participants}) with session.trials ({session.trials}) "
+            f"each give at most {most} answers",
+        )
+
+
+def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
+    texts = {"trial.question": study.trial.question}
+    texts |= {f"texts.{name}": getattr(study.texts, name) for name in NEVER_EMPTY}
+    for key, text in texts.items():
+        if not text.strip():
+            yield key, shown(text), "must not be empty: participants need it"
+    progress = study.texts.progress
+    if not _is_progress(progress):
+        rule = "may hold the placeholders {done} and {all} and no other braces"
+        yield "texts.progress", shown(progress), rule
+
+
+def _is_progress(text: str) -> bool:
+    try:
+        fields = list(string.Formatter().parse(text))
+    except ValueError:
+        return False
+    return all(
+        name is None or (name in PLACEHOLDERS and not spec and not conversion)
+        for _, name, spec, conversion in fields
+    )
+
+
+def _addresses(study: Study) -> Iterator[tuple[str, str, str]]:
+    for way in ("", "declined_", "full_", "expired_", "already_"):
+        name = f"{way}redirect"
+        address = getattr(study.completion, name)
+        if address and not ADDRESS.fullmatch(address):
+            yield f"completion.{name}", shown(address, 120), ADDRESS_RULE

@@ -1,0 +1,144 @@
+"""study.toml as typed settings: every key, its type, its default and the rule it must keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from lore_active.texts import Texts
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
+
+
+class Stimuli(Struct, forbid_unknown_fields=True, frozen=True):
+    """Where the items come from: a folder of files, or a list with labels."""
+
+    folder: str = "stimuli"
+    list: str = ""
+    catches: str = ""
+    max_megabytes: Annotated[float, Meta(gt=0)] = 5.0
+
+
+class Trial(Struct, forbid_unknown_fields=True, frozen=True):
+    """What one question looks like and how it may be answered."""
+
+    question: str = "Which of the two is more like the one above?"
+    layout: Literal["above", "between"] = "above"
+    skip: bool = False
+    must_play: bool = True
+    min_view_ms: Milliseconds = 0
+    interval_ms: Milliseconds = 0
+    timeout_ms: Milliseconds = 0
+
+
+class Session(Struct, forbid_unknown_fields=True, frozen=True):
+    """What one participant does."""
+
+    trials: Annotated[int, Meta(ge=1, le=5000)] = 80
+    practice: Annotated[int, Meta(ge=0, le=20)] = 3
+    break_every: Count = 40
+    random: Share = 0.10
+    catch: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
+    repeat: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
+    lease_seconds: Annotated[int, Meta(ge=5, le=86_400)] = 120
+    idle_minutes: Annotated[int, Meta(ge=1, le=10_080)] = 30
+    feedback: bool = True
+
+
+class Budget(Struct, forbid_unknown_fields=True, frozen=True):
+    """What may be spent at most; 0 participants: as many as come."""
+
+    answers: Positive = 4000
+    participants: Count = 0
+
+
+class Learning(Struct, forbid_unknown_fields=True, frozen=True):
+    """How questions are chosen."""
+
+    selector: Literal["fisher", "random", "uncertainty"] = "fisher"
+
+
+class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
+    """When the rank counts as settled; 0 least answers: four for each item."""
+
+    confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.99
+    audits: Annotated[int, Meta(ge=1, le=100)] = 5
+    min_answers: Count = 0
+
+
+class Completion(Struct, forbid_unknown_fields=True, frozen=True):
+    """Codes shown and addresses gone to at each way out; [NAME] becomes the entry parameter."""
+
+    code: str = ""
+    redirect: str = ""
+    declined_code: str = ""
+    declined_redirect: str = ""
+    full_code: str = ""
+    full_redirect: str = ""
+    expired_code: str = ""
+    expired_redirect: str = ""
+    already_code: str = ""
+    already_redirect: str = ""
+
+
+class Bots(Struct, forbid_unknown_fields=True, frozen=True):
+    """Simulated participants: where their items lie (a CSV of item and coordinates), how noisy."""
+
+    positions: str = ""
+    noise: Annotated[float, Meta(ge=0.0)] = 0.1
+    lapse: Share = 0.02
+
+
+class Study(Struct, forbid_unknown_fields=True, frozen=True):
+    """A whole study.toml."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200)]
+    seed: Annotated[int, Meta(ge=0, lt=2**53)] = 1
+    language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$")] = "en"
+    direction: Literal["ltr", "rtl"] = "ltr"
+    stimuli: Stimuli = Stimuli()
+    trial: Trial = Trial()
+    session: Session = Session()
+    budget: Budget = Budget()
+    learning: Learning = Learning()
+    stopping: Stopping = Stopping()
+    completion: Completion = Completion()
+    bots: Bots = Bots()
+    texts: Texts = Texts()
+
+
+Kind = Literal["text", "image", "audio", "video"]
+
+
+class Item(Struct, frozen=True):
+    """One item: its key (unique), kind, file or text, label, and text alternative if it has one."""
+
+    key: str
+    kind: Kind
+    label: str
+    alt: str
+    text: str = ""
+    file: Path | None = None
+
+
+class Catch(Struct, frozen=True):
+    """A question whose answer is known: `nearer` is the right option."""
+
+    anchor: int
+    nearer: int
+    farther: int
+
+
+class LoadedStudy(Struct, frozen=True):
+    """A study folder that checked: its settings, items and catch questions."""
+
+    folder: Path
+    name: str
+    settings: Study
+    items: tuple[Item, ...]
+    catches: tuple[Catch, ...]

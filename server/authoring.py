@@ -1,0 +1,138 @@
+"""Commands for those who make a study: `new`, `check` and `password`."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections import Counter
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import click
+
+from lore_active.errors import InvalidParameter
+from lore_active.folder import InvalidStudy, load
+from lore_active.problems import Problem, printable
+from lore_active.study import LoadedStudy
+from server.passwords import generate, set_password
+from server.template import write_study
+
+FOLDER = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--demo", type=click.Choice(["colours"]), help="Begin with this demonstration.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**53 - 1),
+    help="Where the study's chance comes from; drawn and written down if not given.",
+)
+def new(folder: Path, demo: str | None, seed: int | None) -> None:
+    """Write a new study into DIR: commented settings and sample stimuli that run as they are."""
+    chosen = secrets.randbelow(2**31) if seed is None else seed
+    write_study(folder, "colours" if demo == "colours" else "foods", chosen)
+    password = generate()
+    set_password(folder, password)
+    place = quote(str(folder))
+    click.echo(f"A new study is in {printable(str(folder))}. Its settings are in study.toml.")
+    click.echo(f"\nThe experimenter's password, shown only now:  {password}\n")
+    click.echo("Next:")
+    click.echo(f"  lore-active check {place}    after every change")
+    click.echo(f"  lore-active serve {place}    to run it")
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--stdin", is_flag=True, help="Take the first line of standard input instead.")
+def password(folder: Path, stdin: bool) -> None:
+    """Set a new experimenter's password for the study in DIR, and show it once."""
+    if not (folder / "study.toml").is_file():
+        raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
+    if stdin:
+        line = sys.stdin.buffer.readline()
+        set_password(folder, line.decode(errors="surrogateescape").rstrip("\r\n"))
+        click.echo("The new password is set.")
+        return
+    fresh = generate()
+    set_password(folder, fresh)
+    click.echo(f"The new experimenter's password, shown only now:  {fresh}")
+
+
+@click.command()
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
+    """Report everything that keeps the studies in DIR... from running; exit code 2 if anything."""
+    reports = []
+    for folder in folders:
+        problems: tuple[Problem, ...] = ()
+        study = None
+        try:
+            study = load(folder)
+        except InvalidStudy as error:
+            problems = error.problems
+        reports.append(_report(folder, study, problems))
+        if not as_json:
+            # With one study there is no question whose file is meant.
+            where = f"{printable(str(folder))}: " if len(folders) > 1 else ""
+            for problem in problems:
+                click.echo(f"{where}{problem}")
+            if study is not None:
+                click.echo(where + _words(study))
+    ok = all(report["ok"] for report in reports)
+    if as_json:
+        click.echo(json.dumps({"ok": ok, "studies": reports}))
+    ctx.exit(0 if ok else 2)
+
+
+def _report(
+    folder: Path, study: LoadedStudy | None, problems: tuple[Problem, ...]
+) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "ok": study is not None,
+        "problems": [
+            {
+                "file": problem.file,
+                "key": problem.key,
+                "value": problem.value,
+                "rule": problem.rule,
+                "message": str(problem),
+            }
+            for problem in problems
+        ],
+        "summary": None if study is None else summary(study),
+    }
+
+
+def summary(study: LoadedStudy) -> dict[str, Any]:
+    """A study in a few numbers."""
+    settings = study.settings
+    return {
+        "name": study.name,
+        "title": settings.title,
+        "items": len(study.items),
+        "kinds": dict(Counter(item.kind for item in study.items)),
+        "catches": len(study.catches),
+        "trials": settings.session.trials,
+        "budget": {
+            "answers": settings.budget.answers,
+            "participants": settings.budget.participants,
+        },
+    }
+
+
+def _words(study: LoadedStudy) -> str:
+    found = summary(study)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found["kinds"].items())
+    people = found["budget"]["participants"]
+    most = f" from at most {people} people" if people else ""
+    return (
+        f"{study.name} is ready: {found['items']} items ({kinds}), {found['catches']} catch "
+        f"questions, {found['trials']} trials a person, at most {found['budget']['answers']} "
+        f"answers{most}."
+    )

@@ -1,0 +1,17 @@
+"""The `lore-active` command with all that it can do: the library's commands and the server's."""
+
+from __future__ import annotations
+
+from lore_active.cli import main
+from server import authoring, serving
+
+__all__ = ["main"]
+
+main.add_command(authoring.new)
+main.add_command(authoring.check)
+main.add_command(authoring.password)
+main.add_command(serving.serve)
+main.add_command(serving.demo)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What can be taken out of a study as files: written piece by piece, for a page or a command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from lore_active.study import LoadedStudy
+from server.monitoring.picture import embedding_of
+from server.store import learning
+from server.store import monitoring as store
+from server.store.database import Database
+
+ANSWERS = (
+    "seq",
+    "participant",
+    "excluded",
+    "slot",
+    "purpose",
+    "origin",
+    "anchor",
+    "left",
+    "right",
+    "side",
+    "chosen",
+    "known_answer",
+    "repeats_question",
+    "rt_ms",
+    "late",
+    "received_at_utc",
+    "asked_at_utc",
+    "model_version",
+    "question",
+)
+_TIMES = (ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc"))
+# What makes a spreadsheet take a text for a formula.
+RISKY = ("=", "+", "-", "@", "\t", "\r")
+
+Writer = Callable[[Database, LoadedStudy], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file that can be made: its name after the study's, its type, and how."""
+
+    name: str
+    mimetype: str
+    words: str
+    write: Writer
+
+
+def safe(cell: Any) -> Any:
+    """A text that would be run as a formula becomes one that is not."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(RISKY) else cell
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([safe(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _utc(ms: int | None) -> str:
+    if ms is None:
+        return ""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def answers_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
+    """Every answer, practice and excluded people included (each marked)."""
+    yield _csv([ANSWERS])
+    last = 0
+    # Answers are never changed: parts read one after another fit together.
+    while rows := database.read(partial(store.answers_for_export, seq=last)):
+        last = rows[-1][0]
+        yield _csv(
+            [_utc(cell) if at in _TIMES else cell for at, cell in enumerate(row)] for row in rows
+        )
+
+
+def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
+    """The newest model's coordinates on principal axes, strongest first."""
+    z = embedding_of(database.read(learning.latest_model), len(study.items))
+    yield _csv([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
+    yield _csv([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
+
+
+def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
+    """What people and the stopping rule decided, one JSON object a line."""
+    for one in database.read(lambda c: list(store.all_events(c))):
+        line = {
+            "event": one.id,
+            "at_utc": _utc(one.at),
+            "who": one.who,
+            "kind": one.kind,
+            "participant": one.participant,
+            **{f"detail_{name}": value for name, value in one.detail.items()},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+EXPORTS = {
+    one.name: one
+    for one in (
+        Export("answers.csv", "text/csv", "every answer, one a line", answers_csv),
+        Export("embedding.csv", "text/csv", "coordinates of the items", embedding_csv),
+        Export("events.jsonl", "application/jsonl", "who decided what, when", events_jsonl),
+    )
+}

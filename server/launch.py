@@ -1,0 +1,228 @@
+"""The supervisor: starts web, workers and bots, again when they die, and ends them cleanly."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lore_active.errors import LoreError
+from server.clock import now
+from server.holding import Hold
+from server.opening import DATABASE, open_study
+from server.store import learning
+from server.store.database import Database
+
+POLL_SECONDS = 0.1
+FIRST_PAUSE = 0.25
+# Having lived this long, a child that dies was not dying all the time.
+HEALTHY_SECONDS = 10.0
+END_SECONDS = 12.0
+
+
+class CannotListen(LoreError):
+    """The address is taken or not ours."""
+
+
+class DidNotStart(LoreError):
+    """The web process did not answer."""
+
+
+@dataclass
+class Child:
+    """A process that should always be there."""
+
+    name: str
+    command: list[str]
+    folder: Path | None = None
+    keep: tuple[int, ...] = ()
+    longest_pause: float = 30.0
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    pause: float = FIRST_PAUSE
+    again_at: float = 0.0
+
+    def start(self) -> None:
+        """Start it; its standard input stays open for as long as we live."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            pass_fds=self.keep if os.name == "posix" else (),
+            env=environment,
+            # Ctrl-C is for us alone: we end the children in order.
+            start_new_session=True,
+        )
+        self.started = time.monotonic()
+
+    def end(self) -> None:
+        """Ask it to end."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+
+
+class Supervisor:
+    """Web, one worker per study and perhaps bots, kept alive."""
+
+    def __init__(
+        self,
+        folders: list[Path],
+        host: str,
+        port: int,
+        bots: int,
+        seed: int,
+        think: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self.say = say
+        self.holds: list[Hold] = []
+        self.names: list[str] = []
+        for folder in folders:
+            # Everything that is wrong with a study is said before anything starts.
+            study, database = open_study(folder, now)
+            database.close()
+            self.holds.append(Hold(study.folder))
+            self.names.append(study.name)
+        try:
+            self.listener = _listener(host, port)
+        except CannotListen:
+            for hold in self.holds:
+                hold.release()
+            raise
+        self.port = int(self.listener.getsockname()[1])
+        self.host = host
+        python = [sys.executable, "-m"]
+        paths = [str(folder) for folder in folders]
+        web = [*python, "server.web", *paths]
+        keep: tuple[int, ...] = ()
+        if os.name == "posix":
+            number = self.listener.fileno()
+            os.set_inheritable(number, True)
+            web += ["--socket", str(number)]
+            keep = (number,)
+        else:
+            self.listener.close()
+            web += ["--host", host, "--port", str(self.port)]
+        # Without the web process nobody can answer, so it is never away for long.
+        self.children = [Child("web", web, keep=keep, longest_pause=FIRST_PAUSE)]
+        for folder, name in zip(folders, self.names, strict=True):
+            command = [*python, "server.work", str(folder)]
+            self.children.append(Child(f"worker of {name}", command, folder=folder))
+        self.bots = [
+            Child(
+                f"bots of {name}",
+                [
+                    *python,
+                    "server.bots",
+                    str(folder),
+                    self.address,
+                    f"--bots={bots}",
+                    f"--seed={seed}",
+                    f"--think={think}",
+                ],
+            )
+            for folder, name in zip(folders, self.names, strict=True)
+            if bots
+        ]
+
+    @property
+    def address(self) -> str:
+        """Where the server answers."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "localhost", "") else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set."""
+        try:
+            for child in self.children:
+                child.start()
+            self._wait_for_web(stop)
+            for name in self.names:
+                self.say(f"{name}")
+                self.say(f"  participants  {self.address}/s/{name}/")
+                self.say(f"  monitor       {self.address}/monitor/{name}/")
+            for child in self.bots:
+                child.start()
+            self.say("Ctrl-C stops the server.")
+            while not stop.wait(POLL_SECONDS):
+                for child in self.children:
+                    self._look_after(child)
+        finally:
+            self._end()
+
+    def _look_after(self, child: Child) -> None:
+        assert child.process is not None
+        code = child.process.poll()
+        if code is None:
+            return
+        if child.again_at == 0.0:
+            lived = time.monotonic() - child.started
+            wait = FIRST_PAUSE if lived > HEALTHY_SECONDS else child.pause
+            child.pause = min(2 * wait, child.longest_pause)
+            child.again_at = time.monotonic() + wait
+            self.say(f"The {child.name} ended with code {code}; starting it again in {wait:.1f} s.")
+            if child.folder is not None:
+                _note_restart(child.folder, f"The worker ended with code {code}.")
+        if time.monotonic() >= child.again_at:
+            child.again_at = 0.0
+            child.start()
+
+    def _wait_for_web(self, stop: threading.Event) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not stop.is_set():
+            try:
+                with urllib.request.urlopen(f"{self.address}/health", timeout=5) as reply:
+                    if reply.status == 200:
+                        return
+            except OSError:
+                web = self.children[0].process
+                if web is not None and web.poll() is not None:
+                    break
+                time.sleep(0.1)
+        if not stop.is_set():
+            raise DidNotStart(f"The web server did not answer at {self.address}.")
+
+    def _end(self) -> None:
+        for child in [*self.bots, *self.children]:
+            child.end()
+        deadline = time.monotonic() + END_SECONDS
+        for child in [*self.bots, *self.children]:
+            if child.process is None:
+                continue
+            try:
+                child.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait()
+        if os.name == "posix":
+            self.listener.close()
+        for hold in self.holds:
+            hold.release()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise CannotListen(
+            f"Cannot listen on {host} port {port}: {error.strerror or error}. "
+            "Choose another with --port (0: any free one)."
+        ) from error
+
+
+def _note_restart(folder: Path, trouble: str) -> None:
+    """Leave a note for the monitor; a database that cannot be written now must not stop us."""
+    try:
+        database = Database(folder / DATABASE, now)
+        database.write(lambda c: learning.note_restart(c, now(), trouble))
+        database.close()
+    except LoreError:
+        pass

@@ -1,0 +1,1 @@
+"""The monitor's figures as plain data: from rows of the store to what the pages draw."""

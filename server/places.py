@@ -1,0 +1,13 @@
+"""Where templates and static files are: beside the packages here, inside the package in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+def place(name: str) -> Path:
+    """The folder of that name."""
+    inside = _HERE / name
+    return inside if inside.is_dir() else _HERE.parent / name

@@ -1,0 +1,86 @@
+"""The commands `lore-active serve` and `lore-active demo`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+import click
+
+from server import passwords
+from server.launch import CannotListen, Supervisor
+from server.template import write_study
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free."
+)
+@click.option(
+    "--bots", type=click.IntRange(0, 1000), default=0, help="Simulated participants at a time."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the bots.")
+@click.option(
+    "--think",
+    type=click.FloatRange(0.0),
+    default=1.0,
+    show_default=True,
+    help="Seconds a bot takes.",
+)
+def serve(
+    folders: tuple[Path, ...], host: str, port: int, bots: int, seed: int, think: float
+) -> None:
+    """Serve the studies in these folders to participants, and learn while they answer."""
+    run(list(folders), host, port, bots, seed, think)
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--bots", type=click.IntRange(0, 1000), default=5, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, help="Of the study and of the bots.")
+@click.option("--think", type=click.FloatRange(0.0), default=1.0, show_default=True)
+def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> None:
+    """Watch a study of colours that simulated people answer; take part yourself if you like.
+
+    The study goes into DIR, or into a folder that is thrown away at the end.
+    """
+    with ExitStack() as stack:
+        if folder is None:
+            folder = (
+                Path(stack.enter_context(TemporaryDirectory(prefix="lore-active-"))) / "colours"
+            )
+        if not (folder / "study.toml").exists():
+            write_study(folder, "colours", seed)
+            password = passwords.generate()
+            passwords.set_password(folder, password)
+            _say(f"The monitor's password: {password}")
+        try:
+            run([folder], "127.0.0.1", port, bots, seed, think)
+        except CannotListen:
+            # A demo should run, whatever else does.
+            run([folder], "127.0.0.1", 0, bots, seed, think)
+
+
+def run(folders: list[Path], host: str, port: int, bots: int, seed: int, think: float) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+    supervisor = Supervisor(folders, host, port, bots, seed, think, _say)
+    supervisor.run(stop)
+    _say("Stopped. Every answer is stored.")
+
+
+def _say(message: str) -> None:
+    print(message, flush=True)

@@ -1,0 +1,317 @@
+"""SQL of learning: the worker's journal, published models, decisions, its snapshot and health."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from sqlite3 import Row
+from typing import Any
+
+from server.store.database import Connection
+
+
+@dataclass(frozen=True)
+class Step:
+    """One turn of the worker: what it had seen, what it did, what came out (as a hash)."""
+
+    id: int
+    at: int
+    up_to_query: int
+    up_to_seq: int
+    up_to_event: int
+    work: str
+    asked: int
+    pending: tuple[int, ...]
+    version: int
+    hash: str
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class WebQuery:
+    """A question that did not come from the learner."""
+
+    id: int
+    purpose: str
+    anchor: int
+    left: int
+    right: int
+    repeats: int | None
+    repeats_learner: int | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer as the learner wants it: `chosen` is the item called nearer, None if skipped."""
+
+    seq: int
+    query: int
+    learner: int | None
+    purpose: str
+    participant: int
+    chosen: int | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A participant excluded or restored."""
+
+    id: int
+    kind: str
+    participant: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A question of the learner's for the queue."""
+
+    learner: int
+    purpose: str
+    anchor: int
+    left: int
+    right: int
+    version: int
+    score: float
+    seed: str
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A published model, as stored."""
+
+    version: int
+    step: int
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    lam: float
+    temperature: float
+    objective: float
+    seed: int
+    picture: bytes
+    embedding: bytes
+    spread: bytes
+    summary: str
+    hash: str
+    fingerprint: str
+
+
+_MODEL = ", ".join(field.name for field in fields(ModelRow))
+
+
+def heads(c: Connection) -> tuple[int, int, int]:
+    """The newest query, answer and event."""
+    row = c.execute(
+        "SELECT (SELECT coalesce(max(id), 0) FROM queries), "
+        "(SELECT coalesce(max(seq), 0) FROM answers), "
+        "(SELECT coalesce(max(id), 0) FROM events)"
+    ).fetchone()
+    return row[0], row[1], row[2]
+
+
+def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
+    """Questions of the web's own choosing that the learner must know of."""
+    rows = c.execute(
+        "SELECT id, purpose, anchor, left, right, repeats, "
+        "(SELECT o.learner FROM queries o WHERE o.id = q.repeats) FROM queries q "
+        "WHERE id > ? AND id <= ? AND origin <> 'learner' "
+        "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
+        (after, up_to),
+    )
+    return [WebQuery(*row) for row in rows]
+
+
+def told(c: Connection, after: int, up_to: int) -> list[Told]:
+    """Answers to questions that count for the model, in order."""
+    rows = c.execute(
+        "SELECT a.seq, q.id, q.learner, q.purpose, q.participant, "
+        "CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right END "
+        "FROM answers a JOIN queries q ON q.id = a.query WHERE a.seq > ? AND a.seq <= ? "
+        "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
+        (after, up_to),
+    )
+    return [Told(*row) for row in rows]
+
+
+def changes(c: Connection, after: int, up_to: int) -> list[Change]:
+    """Exclusions and restorations, in order."""
+    rows = c.execute(
+        "SELECT id, kind, participant FROM events WHERE id > ? AND id <= ? "
+        "AND kind IN ('exclude', 'restore') ORDER BY id",
+        (after, up_to),
+    )
+    return [Change(*row) for row in rows]
+
+
+def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
+    """(query, learner's number) of what is with somebody whose lease runs."""
+    rows = c.execute(
+        "SELECT q.id, q.learner FROM queries q LEFT JOIN answers a ON a.query = q.id "
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL AND q.id <= ? "
+        "AND q.purpose NOT IN ('catch', 'practice') ORDER BY q.id",
+        (now, up_to),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def ready(c: Connection) -> list[int]:
+    """The learner's numbers of what is waiting for somebody."""
+    rows = c.execute(
+        "SELECT learner FROM queries WHERE participant IS NULL AND withdrawn IS NULL ORDER BY id"
+    )
+    return [row[0] for row in rows]
+
+
+def recent_answers(c: Connection, since: int) -> int:
+    """Answers received since then."""
+    # From the newest back: the table is ordered by arrival, and only its end matters.
+    row = c.execute(
+        "SELECT seq FROM answers WHERE received_at < ? ORDER BY seq DESC LIMIT 1", (since,)
+    )
+    found = row.fetchone()
+    newest = c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0]
+    return int(newest) - (0 if found is None else int(found[0]))
+
+
+def set_learner_numbers(c: Connection, numbers: Sequence[tuple[int, int]]) -> None:
+    """Write down which of the learner's queries the web's own ones became: (learner, query)."""
+    c.executemany("UPDATE queries SET learner = ? WHERE id = ?", numbers)
+
+
+def withdraw_ready(c: Connection, step: int) -> int:
+    """Take back what nobody has been given yet."""
+    cursor = c.execute(
+        "UPDATE queries SET withdrawn = ? WHERE participant IS NULL AND withdrawn IS NULL", (step,)
+    )
+    return cursor.rowcount
+
+
+def add_ready(c: Connection, step: int, now: int, ready: Sequence[Ready]) -> None:
+    """Put questions into the queue, but none that went out while they were being chosen."""
+    for one in ready:
+        low, high = min(one.left, one.right), max(one.left, one.right)
+        busy = c.execute(
+            "SELECT 1 FROM queries q LEFT JOIN answers a ON a.query = q.id WHERE q.anchor = ? "
+            "AND q.participant IS NOT NULL AND a.seq IS NULL AND q.expires_at > ? "
+            "AND min(q.left, q.right) = ? AND max(q.left, q.right) = ? LIMIT 1",
+            (one.anchor, now, low, high),
+        ).fetchone()
+        c.execute(
+            "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
+            "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+            "?, ?)",
+            (
+                one.purpose,
+                one.anchor,
+                one.left,
+                one.right,
+                one.version,
+                one.score,
+                one.seed,
+                one.learner,
+                step,
+                now,
+                None if busy is None else step,
+            ),
+        )
+
+
+def add_step(c: Connection, step: Step) -> None:
+    """Write down a turn of the worker."""
+    c.execute(
+        "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            step.id,
+            step.at,
+            step.up_to_query,
+            step.up_to_seq,
+            step.up_to_event,
+            step.work,
+            step.asked,
+            json.dumps(step.pending),
+            step.version,
+            step.hash,
+            json.dumps(step.seconds),
+        ),
+    )
+
+
+def steps(c: Connection, after: int = 0) -> list[Step]:
+    """The worker's turns after a given one, in order."""
+    rows = c.execute("SELECT * FROM steps WHERE id > ? ORDER BY id", (after,)).fetchall()
+    return [_step(row) for row in rows]
+
+
+def step_numbered(c: Connection, number: int) -> Step | None:
+    """One turn of the worker."""
+    row = c.execute("SELECT * FROM steps WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _step(row)
+
+
+def _step(row: Row) -> Step:
+    held = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a Row has no items()
+    held["pending"] = tuple(json.loads(held["pending"]))
+    held["seconds"] = json.loads(held["seconds"])
+    return Step(**held)
+
+
+def last_decision(c: Connection) -> tuple[int, bool] | None:
+    """(step, settled) of the newest decision."""
+    row = c.execute("SELECT step, settled FROM decisions ORDER BY step DESC LIMIT 1").fetchone()
+    return None if row is None else (row[0], bool(row[1]))
+
+
+def add_model(c: Connection, model: ModelRow) -> None:
+    """Publish a model."""
+    marks = ", ".join("?" for _ in fields(ModelRow))
+    values = [getattr(model, field.name) for field in fields(ModelRow)]
+    c.execute(f"INSERT INTO models ({_MODEL}) VALUES ({marks})", values)
+
+
+def latest_model(c: Connection) -> ModelRow | None:
+    """The newest model."""
+    row = c.execute(f"SELECT {_MODEL} FROM models ORDER BY version DESC LIMIT 1").fetchone()
+    return None if row is None else ModelRow(*row)
+
+
+def add_decision(
+    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: Any
+) -> None:
+    """Write down what the stopping rule says."""
+    c.execute(
+        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
+        (step, int(stop), int(settled), rank, words, json.dumps(reasons, ensure_ascii=False)),
+    )
+
+
+def save_snapshot(c: Connection, step: int, document: bytes, arrays: bytes) -> None:
+    """Replace the place from which a restarted worker goes on."""
+    c.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (step, document, arrays))
+
+
+def snapshot(c: Connection) -> tuple[int, bytes, bytes] | None:
+    """(step, document, arrays) of the last snapshot."""
+    row = c.execute("SELECT step, document, arrays FROM snapshot").fetchone()
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = None) -> None:
+    """The worker is alive; a trouble of None leaves the last one standing."""
+    c.execute(
+        "INSERT INTO heartbeat (id, at, pid, doing, trouble) VALUES (1, :at, :pid, :doing, "
+        "coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET at = :at, pid = :pid, "
+        "doing = :doing, trouble = coalesce(:trouble, trouble)",
+        {"at": now, "pid": pid, "doing": doing, "trouble": trouble},
+    )
+
+
+def note_restart(c: Connection, now: int, trouble: str) -> None:
+    """The supervisor had to start the worker again."""
+    c.execute(
+        "INSERT INTO heartbeat (id, at, pid, doing, restarts, trouble) VALUES (1, :at, 0, "
+        "'restarting', 1, :trouble) ON CONFLICT (id) DO UPDATE SET restarts = restarts + 1, "
+        "doing = 'restarting', trouble = :trouble",
+        {"at": now, "trouble": trouble},
+    )

@@ -1,0 +1,233 @@
+"""SQL of watching: what the monitor reads, cheaply enough to be asked every few seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from sqlite3 import Row
+from typing import Any
+
+from server.store.database import Connection
+
+AT_ONCE = 5000
+RECENT_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """Changes whenever something happened that the monitor shows."""
+
+    seq: int
+    event: int
+    step: int
+    version: int
+    people: int
+    seen_at: int
+    moves: int
+    trouble: str
+    restarts: int
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """An answer for the figures; `before` is what the same person chose when asked first."""
+
+    seq: int
+    participant: int
+    purpose: str
+    anchor: int
+    left: int
+    right: int
+    side: str
+    nearer: int | None
+    before: int | None
+    rt_ms: float | None
+    received_at: int
+    blurred: int
+
+
+@dataclass(frozen=True)
+class Person:
+    """A participant in the table."""
+
+    id: int
+    external: str | None
+    stage: str
+    trials: int
+    done: int
+    excluded: int
+    feedback: str
+    arrived_at: int
+    seen_at: int
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """A published model without its coordinates."""
+
+    version: int
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    summary: str
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """What the stopping rule said last."""
+
+    stop: bool
+    settled: bool
+    rank: int
+    words: str
+    reasons: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something that somebody decided."""
+
+    id: int
+    at: int
+    who: str
+    kind: str
+    participant: int | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """How the worker and its queue are."""
+
+    beat_at: int | None
+    doing: str
+    restarts: int
+    trouble: str
+    up_to_seq: int
+    ready: int
+    out: int
+    fallback: int
+    seconds: dict[str, float]
+
+
+def pulse(c: Connection) -> Pulse:
+    """A few numbers that tell whether anything is new."""
+    row = c.execute(
+        "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
+        "(SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM steps), "
+        "(SELECT coalesce(max(version), 0) FROM models), count(*), coalesce(max(seen_at), 0), "
+        "coalesce(sum(visit + practised + done + rested + excluded + length(stage)), 0) "
+        "FROM participants"
+    ).fetchone()
+    beat = c.execute("SELECT trouble, restarts FROM heartbeat").fetchone()
+    return Pulse(*row, *(beat or ("", 0)))
+
+
+def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
+    """The next answers in order, some thousand at once; practice is left out."""
+    # A page may send timings that are no JSON to SQLite (NaN): they must not stop the monitor.
+    rows = c.execute(
+        "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
+        "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
+        "a.received_at, CASE WHEN json_valid(a.timings) "
+        "THEN coalesce(json_array_length(a.timings, '$.blur'), 0) > 0 ELSE 0 END "
+        "FROM answers a JOIN queries q ON q.id = a.query "
+        "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
+        "WHERE a.seq > ? AND q.purpose <> 'practice' ORDER BY a.seq LIMIT ?",
+        (seq, AT_ONCE),
+    )
+    return [AnswerRow(*row) for row in rows]
+
+
+def people(c: Connection) -> list[Person]:
+    """All participants."""
+    rows = c.execute(
+        "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at "
+        "FROM participants ORDER BY id"
+    )
+    return [Person(*row) for row in rows]
+
+
+def milestones_after(c: Connection, version: int) -> list[Milestone]:
+    """Models published since, in order."""
+    rows = c.execute(
+        "SELECT version, up_to_seq, answers, audit, rank, summary FROM models "
+        "WHERE version > ? ORDER BY version",
+        (version,),
+    )
+    return [Milestone(*row) for row in rows]
+
+
+def decision(c: Connection) -> DecisionRow | None:
+    """The newest decision."""
+    row = c.execute(
+        "SELECT stop, settled, rank, words, reasons FROM decisions ORDER BY step DESC LIMIT 1"
+    ).fetchone()
+    if row is None:
+        return None
+    return DecisionRow(bool(row[0]), bool(row[1]), row[2], row[3], json.loads(row[4]))
+
+
+def events(c: Connection, last: int) -> list[EventRow]:
+    """The last events, newest first."""
+    rows = c.execute(
+        "SELECT id, at, who, kind, participant, detail FROM events ORDER BY id DESC LIMIT ?",
+        (last,),
+    )
+    return [_event(row) for row in rows]
+
+
+def machine(c: Connection, now: int) -> MachineRow:
+    """Health, queue, and the latest seconds of each kind of work."""
+    beat = c.execute("SELECT at, doing, restarts, trouble FROM heartbeat").fetchone()
+    ready = c.execute(
+        "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
+    ).fetchone()[0]
+    out = c.execute(
+        "SELECT count(*) FROM queries q LEFT JOIN answers a ON a.query = q.id "
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL",
+        (now,),
+    ).fetchone()[0]
+    # Only the newest questions: what happened long ago is no trouble now.
+    fallback = c.execute(
+        "SELECT count(*) FROM (SELECT origin, participant FROM queries ORDER BY id DESC LIMIT 500) "
+        "WHERE origin = 'fallback'"
+    ).fetchone()[0]
+    up_to = 0
+    seconds: dict[str, float] = {}
+    for row in c.execute(
+        "SELECT up_to_seq, seconds FROM steps ORDER BY id DESC LIMIT ?", (RECENT_STEPS,)
+    ):
+        up_to = max(up_to, row[0])
+        seconds = {**json.loads(row[1]), **seconds}
+    at, doing, restarts, trouble = beat or (None, "", 0, "")
+    return MachineRow(at, doing, restarts, trouble, up_to, ready, out, fallback, seconds)
+
+
+def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
+    """The next answers as the CSV has them, in order, some thousand at once."""
+    rows = c.execute(
+        "SELECT a.seq, q.participant, p.excluded, q.slot, q.purpose, q.origin, i.key, l.key, "
+        "r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
+        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id "
+        "FROM answers a JOIN queries q ON q.id = a.query "
+        "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
+        "JOIN items l ON l.id = q.left JOIN items r ON r.id = q.right "
+        "LEFT JOIN items n ON n.id = q.nearer WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
+        (seq, AT_ONCE),
+    )
+    return [tuple(row) for row in rows]
+
+
+def all_events(c: Connection) -> Iterator[EventRow]:
+    """Every event in order."""
+    for row in c.execute(
+        "SELECT id, at, who, kind, participant, detail FROM events ORDER BY id"
+    ).fetchall():
+        yield _event(row)
+
+
+def _event(row: Row) -> EventRow:
+    return EventRow(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))

@@ -1,0 +1,1 @@
+"""The pages: thin views that ask the service and render a template."""

@@ -1,0 +1,54 @@
+"""Scripts and styles: addresses that change with their content, so that browsers may keep them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from flask import Flask, Response, request, url_for
+
+YEAR = 365 * 86400
+# Pictures are packed already.
+PACKABLE = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
+
+
+def install(app: Flask) -> None:
+    """Give templates `asset(name)`, and static files headers that let them be kept."""
+    versions: dict[str, str] = {}
+    packed: dict[str, bytes] = {}
+    assert app.static_folder is not None
+    folder = Path(app.static_folder)
+
+    def asset(name: str) -> str:
+        if name not in versions:
+            versions[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()[:10]
+        return url_for("static", filename=name, v=versions[name])
+
+    app.jinja_env.globals["asset"] = asset
+    app.after_request(_keeping(packed))
+
+
+def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
+    def keep(response: Response) -> Response:
+        if request.endpoint != "static" or response.status_code != 200:
+            return response
+        if "v" not in request.args:
+            response.headers["Cache-Control"] = "no-cache"
+            return response
+        response.headers["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+        response.vary.add("Accept-Encoding")
+        if response.mimetype in PACKABLE and request.accept_encodings.quality("gzip") > 0:
+            # An address with a version always has the same content, unless somebody made it up.
+            name = f"{request.path}?{response.get_etag()[0]}"
+            response.direct_passthrough = False
+            if name not in packed:
+                packed[name] = gzip.compress(response.get_data(), 9, mtime=0)
+            response.close()
+            response.set_data(packed[name])
+            response.headers["Content-Encoding"] = "gzip"
+            response.headers.pop("Content-Disposition", None)
+        return response
+
+    return keep

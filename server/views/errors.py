@@ -1,0 +1,56 @@
+"""Calm pages for what goes wrong, in the study's language, each with a way on."""
+
+from __future__ import annotations
+
+from flask import current_app, g, render_template, request, url_for
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from lore_active.study import Study
+from server.store.database import StoreTrouble
+
+# For addresses outside every study.
+NOBODYS = Study(title="lore-active")
+
+Answer = tuple[str, int, dict[str, str]]
+
+
+def store_trouble(error: StoreTrouble) -> Answer:
+    """The database cannot take it now: nothing was stored, and trying again is right."""
+    current_app.logger.warning("%s", error)
+    return _calm("trouble", 503, {"Retry-After": "3"})
+
+
+def http_error(error: HTTPException) -> Answer:
+    """Any other error, expected or not."""
+    code = error.code or 500
+    kind = "unknown" if code in (404, 405) else "trouble" if code >= 500 else "error"
+    headers = {}
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = ", ".join(error.valid_methods or ())
+    return _calm(kind, code, headers)
+
+
+def _calm(kind: str, code: int, headers: dict[str, str]) -> Answer:
+    parts = request.path.split("/")
+    if "served" not in g and parts[1] == "s" and len(parts) > 2:
+        # No page has this address, but it speaks of a study.
+        g.served = current_app.extensions["studies"].get(parts[2])
+    served = g.get("served")
+    settings = served.study.settings if served is not None else NOBODYS
+    page = render_template(
+        "participant/message.html",
+        partial=bool(request.headers.get("HX-Request")),
+        settings=settings,
+        texts=settings.texts,
+        kind=kind,
+        back=_way_back(kind) if served is not None else "",
+    )
+    return page, code, headers
+
+
+def _way_back(kind: str) -> str:
+    """Where the participant was, or else the study's link, which knows them by their cookie."""
+    token = (request.view_args or {}).get("token")
+    if token and kind != "unknown":
+        return url_for("participant.here", token=token)
+    return url_for("participant.arrive")

@@ -1,0 +1,166 @@
+"""The monitor's doors in Flask: cookies, roles, forged requests, headers; shut unless opened."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Flask, Response, abort, current_app, g, redirect, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from server.monitoring.watch import Watch
+from server.security import Access, Role, Session
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+DOOR = "lore_door"
+# Read by programs, which could do nothing with a page that asks for a password.
+DATA = ("monitor.data", "monitor.items", "experimenter.links")
+SAFE = ("GET", "HEAD", "OPTIONS")
+EVERYBODY: tuple[Role, ...] = ("experimenter", "reader")
+# Plot puts one <style> into each chart; with the class name `plot` its text is always this one.
+PLOT_STYLE = "'sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM='"
+POLICY = (
+    f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self'; "
+    "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+def open_to(*roles: Role | str) -> Callable[[View], View]:
+    """Say who may use a view: roles, or `anybody`."""
+
+    def mark(view: View) -> View:
+        view.open_to = roles  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+def protect(pages: Blueprint) -> None:
+    """Put the doors before every view of a blueprint."""
+    pages.url_value_preprocessor(_pull)
+    pages.url_defaults(_push)
+    pages.before_request(_guard)
+    pages.after_request(_headers)
+
+
+def access(name: str) -> Access:
+    """The doors of one study."""
+    found: Access = current_app.extensions["access"][name]
+    return found
+
+
+def session_cookie(name: str) -> str:
+    """Where a browser keeps an experimenter's token."""
+    return f"lore_monitor_{name}"
+
+
+def link_cookie(name: str) -> str:
+    """Where a browser keeps the token of a link for looking."""
+    return f"lore_view_{name}"
+
+
+def keep(response: AnyResponse, cookie: str, token: str, days: int, strict: bool = False) -> None:
+    """Give the browser a token that scripts and other sites cannot use."""
+    response.set_cookie(
+        cookie,
+        token,
+        max_age=days * 86400,
+        path="/monitor",
+        httponly=True,
+        secure=request.is_secure,
+        samesite="Strict" if strict else "Lax",
+    )
+
+
+def session_of(name: str) -> Session | None:
+    """Who is looking at this study's pages; an experimenter's own session comes first."""
+    own = request.cookies.get(session_cookie(name))
+    found = access(name).session(own) if own else None
+    if found is None:
+        link = request.cookies.get(link_cookie(name))
+        found = access(name).reader(link) if link else None
+    return found
+
+
+def door_token() -> str:
+    """What the sign-in form must carry: the same as a cookie that only our pages set."""
+    token: str = request.cookies.get(DOOR) or secrets.token_urlsafe(24)
+    return token
+
+
+def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
+    from server.app import find_study
+
+    if values and "study" in values:
+        find_study(values.pop("study"))
+
+
+def _push(endpoint: str, values: dict[str, Any]) -> None:
+    if "served" in g and current_app.url_map.is_endpoint_expecting(endpoint, "study"):
+        values.setdefault("study", g.served.study.name)
+
+
+def _guard() -> AnyResponse | None:
+    roles = getattr(current_app.view_functions[request.endpoint or ""], "open_to", ())
+    g.session = session_of(g.served.study.name) if "served" in g else None
+    if request.method not in SAFE and not _from_here():
+        abort(403)
+    if "anybody" in roles:
+        if request.method not in SAFE and not _matches(request.cookies.get(DOOR)):
+            abort(403)
+        return None
+    if g.session is None:
+        if request.method in SAFE and not _wants_data():
+            return redirect(url_for("experimenter.studies", study=g.served.study.name), 303)
+        abort(401)
+    if g.session.role not in roles:
+        abort(403)
+    if request.method not in SAFE and not _matches(g.session.csrf):
+        abort(403)
+    return None
+
+
+def _wants_data() -> bool:
+    return request.endpoint in DATA or request.headers.get("X-Monitor") == "1"
+
+
+def _from_here() -> bool:
+    """Whether the browser says that one of our own pages sent this."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("Origin")
+    return origin is None or urlsplit(origin).netloc == request.host
+
+
+def _matches(wanted: str | None) -> bool:
+    given = request.form.get("csrf", "")
+    return bool(wanted) and hmac.compare_digest(given.encode(), (wanted or "").encode())
+
+
+def _headers(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    # With no referrer at all, forms would carry no origin to check.
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["X-Frame-Options"] = "DENY"
+    return response
+
+
+def install(app: Flask, clock: Callable[[], int]) -> None:
+    """Give the application its monitor."""
+    from server.views import experimenter, monitor
+
+    studies = app.extensions["studies"]
+    app.extensions["access"] = {
+        name: Access(one.database, one.study.folder, clock) for name, one in studies.items()
+    }
+    app.extensions["watch"] = {
+        name: Watch(one.database, one.study, clock) for name, one in studies.items()
+    }
+    for pages in (experimenter.pages, monitor.pages):
+        app.register_blueprint(pages)

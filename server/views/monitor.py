@@ -1,0 +1,103 @@
+"""The monitor's pages: the page itself, its data and items, exports, the way in for lookers."""
+
+from __future__ import annotations
+
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    current_app,
+    g,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
+from werkzeug.wrappers import Response as AnyResponse
+
+from server.exports import EXPORTS
+from server.monitoring.watch import Watch
+from server.stimuli import stimulus_name
+from server.views import guard
+from server.views.guard import EVERYBODY, open_to
+
+pages = Blueprint("monitor", __name__, url_prefix="/monitor/<study>")
+guard.protect(pages)
+
+
+@pages.get("/")
+@open_to(*EVERYBODY)
+def show() -> str:
+    """The monitor."""
+    return render_template(
+        "monitor/monitor.html",
+        study=g.served.study,
+        session=g.session,
+        steers=g.session.role == "experimenter",
+        exports=EXPORTS.values(),
+    )
+
+
+@pages.get("/data")
+@open_to(*EVERYBODY)
+def data() -> AnyResponse:
+    """Everything that changes, as JSON; 304 while nothing is new."""
+    watch: Watch = current_app.extensions["watch"][g.served.study.name]
+    update = watch.update(with_names=g.session.role == "experimenter")
+    packed = request.accept_encodings.quality("gzip") > 0
+    response = Response(update.packed if packed else update.plain, mimetype="application/json")
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
+    response.headers["Vary"] = "Accept-Encoding, Cookie"
+    # Kept by this browser only, and asked about each time.
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.set_etag(update.version)
+    return response.make_conditional(request)
+
+
+@pages.get("/items")
+@open_to(*EVERYBODY)
+def items() -> dict[str, object]:
+    """The items, which never change: what each is called, and where its file is."""
+    study = g.served.study
+    return {
+        "items": [
+            {
+                "key": item.key,
+                "kind": item.kind,
+                "label": item.label,
+                "text": item.text[:200],
+                "address": None
+                if item.file is None
+                else url_for(
+                    "participant.stimulus", study=study.name, name=stimulus_name(study, number)
+                ),
+            }
+            for number, item in enumerate(study.items)
+        ]
+    }
+
+
+@pages.get("/export/<name>")
+@open_to("experimenter")
+def export(name: str) -> Response:
+    """A file to keep."""
+    found = EXPORTS.get(name)
+    if found is None:
+        abort(404)
+    study = g.served.study
+    response = Response(found.write(g.served.database, study), mimetype=found.mimetype)
+    response.headers["Content-Disposition"] = f'attachment; filename="{study.name}-{found.name}"'
+    return response
+
+
+@pages.get("/view/<token>")
+@open_to("anybody")
+def view(token: str) -> AnyResponse:
+    """A link for looking: remembered by the browser, so that its address is not passed on."""
+    name = g.served.study.name
+    if guard.access(name).reader(token) is None:
+        abort(404)
+    response = redirect(url_for("monitor.show"), 303)
+    guard.keep(response, guard.link_cookie(name), token, days=90)
+    return response

@@ -1,0 +1,206 @@
+"""The participant's pages: one address for where they are, one for each thing they can do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    send_file,
+    url_for,
+)
+from werkzeug.wrappers import Response as AnyResponse
+
+from server.service import UnknownParticipant, UnknownQuestion
+from server.stages import Stage, Turned, Verdict
+
+pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
+SIDES = ("left", "right", "skip", "timeout")
+COOKIE = "lore"
+COOKIE_SECONDS = 30 * 86400
+LONGEST_TIMINGS = 8000
+# What a page without scripts is told, in its address, about the answer before.
+AFTER = {"right": Verdict(True), "wrong": Verdict(False)}
+SAID = {verdict: after for after, verdict in AFTER.items()}
+
+
+@pages.url_value_preprocessor
+def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
+    from server.app import find_study
+
+    assert values is not None
+    find_study(values.pop("study"))
+
+
+@pages.url_defaults
+def _push(endpoint: str, values: dict[str, Any]) -> None:
+    values.setdefault("study", g.served.study.name)
+
+
+@pages.get("/")
+def arrive() -> AnyResponse:
+    """The link that is given out."""
+    found = g.served.service.arrive(
+        request.args.to_dict(), request.cookies.get(COOKIE), request.user_agent.string
+    )
+    if isinstance(found, Turned):
+        return make_response(_message(found.kind, found.code, found.address))
+    response = redirect(url_for("participant.here", token=found.token), 303)
+    # A convenience only: inside another site's frame it is blocked, and the address does as well.
+    response.set_cookie(
+        COOKIE,
+        found.token,
+        max_age=COOKIE_SECONDS,
+        path=url_for("participant.arrive"),
+        httponly=True,
+        secure=request.is_secure,
+        samesite="Lax",
+    )
+    return response
+
+
+@pages.get("/p/<token>")
+def here(token: str) -> str:
+    """Where this participant is."""
+    after = AFTER.get(request.args.get("after", ""))
+    return _page(_or_unknown(lambda: g.served.service.visit(token)), verdict=after)
+
+
+@pages.get("/p/<token>/elsewhere")
+def elsewhere(token: str) -> str:
+    """For a window that is no longer the newest one."""
+    return _page(Stage("elsewhere", token, 0))
+
+
+@pages.post("/p/<token>/consent")
+def consent(token: str) -> str | AnyResponse:
+    """They agree or decline."""
+    agreed = request.form.get("agreed") == "yes"
+    return _next(_or_unknown(lambda: g.served.service.consent(token, agreed)))
+
+
+@pages.post("/p/<token>/begin")
+def begin(token: str) -> str | AnyResponse:
+    """They have read the instructions."""
+    return _next(_or_unknown(lambda: g.served.service.begin(token)))
+
+
+@pages.post("/p/<token>/rest")
+def rest(token: str) -> str | AnyResponse:
+    """They come back from a break."""
+    done = request.form.get("done", type=int, default=0)
+    return _next(_or_unknown(lambda: g.served.service.rest(token, done)))
+
+
+@pages.post("/p/<token>/feedback")
+def feedback(token: str) -> str | AnyResponse:
+    """Their last words."""
+    text = request.form.get("text", "")
+    return _next(_or_unknown(lambda: g.served.service.feedback(token, text)))
+
+
+@pages.post("/p/<token>/answer")
+def answer(token: str) -> str | AnyResponse:
+    """An answer to the question they hold."""
+    side = request.form.get("side", "")
+    if side not in SIDES:
+        abort(400)
+    timings = _timings(request.form.get("timings", ""))
+    stage = _or_unknown(
+        lambda: g.served.service.answer(
+            token,
+            request.form.get("question", ""),
+            side,
+            request.form.get("visit", type=int),
+            _milliseconds(timings.get("rt_ms")) if timings else None,
+            timings,
+        )
+    )
+    return _next(stage, timed_out=side == "timeout")
+
+
+@pages.get("/stimulus/<name>")
+def stimulus(name: str) -> Response:
+    """An item's file, under a name that tells nothing about it."""
+    if name not in g.served.faces.files:
+        abort(404)
+    file, kind = g.served.faces.files[name]
+    response = send_file(file, mimetype=kind, conditional=True, max_age=86400)
+    response.headers["Cache-Control"] = "private, max-age=86400, immutable"
+    # Where the file lies, and its true name, are nobody's business.
+    response.headers.pop("Content-Disposition", None)
+    return response
+
+
+def _timings(text: str) -> dict[str, Any] | None:
+    """What the page measured; anything else than a small JSON object is left out."""
+    if len(text) > LONGEST_TIMINGS:
+        return None
+    try:
+        found = json.loads(text, parse_constant=lambda word: None)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value < 1e9 else None
+
+
+def _or_unknown(act: Callable[[], Stage]) -> Stage:
+    try:
+        return act()
+    except (UnknownParticipant, UnknownQuestion):
+        abort(404)
+
+
+def _next(stage: Stage, timed_out: bool = False) -> str | AnyResponse:
+    """The next part of the page for htmx; a redirect for everybody else, so that reload is safe."""
+    if request.headers.get("HX-Request"):
+        return _page(stage, timed_out=timed_out, partial=True)
+    if stage.kind == "elsewhere":
+        return redirect(url_for("participant.elsewhere", token=stage.participant), 303)
+    after = SAID.get(stage.verdict) if stage.verdict else None
+    return redirect(url_for("participant.here", token=stage.participant, after=after), 303)
+
+
+def _page(
+    stage: Stage, verdict: Verdict | None = None, timed_out: bool = False, partial: bool = False
+) -> str:
+    settings, faces = g.served.study.settings, g.served.faces.by_number
+    return render_template(
+        "participant/page.html",
+        partial=partial or bool(request.headers.get("HX-Request")),
+        stage=stage,
+        verdict=stage.verdict or verdict,
+        timed_out=timed_out,
+        settings=settings,
+        texts=settings.texts,
+        faces=faces,
+        upcoming=[faces[number] for number in stage.upcoming if faces[number].kind != "text"],
+    )
+
+
+def _message(kind: str, code: str = "", address: str = "") -> str:
+    settings = g.served.study.settings
+    return render_template(
+        "participant/message.html",
+        partial=False,
+        settings=settings,
+        texts=settings.texts,
+        kind=kind,
+        code=code,
+        address=address,
+    )

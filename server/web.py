@@ -1,0 +1,77 @@
+"""The web process: waitress around the application, with a clean end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+from waitress import wasyncore
+from waitress.server import create_server
+
+from server.app import create_app
+from server.children import stop_signal
+from server.clock import now
+
+# A study's answers take milliseconds; threads beyond a few only wait for the same lock.
+THREADS = 16
+CONNECTIONS = 2000
+DRAIN_SECONDS = 5.0
+
+
+def run(app: Any, listener: socket.socket, stop: threading.Event) -> None:
+    """Serve until `stop` is set; requests that have begun are finished and sent."""
+    server = create_server(
+        app,
+        sockets=[listener],
+        threads=THREADS,
+        connection_limit=CONNECTIONS,
+        channel_timeout=60,
+        backlog=1024,
+        max_request_body_size=256 * 1024,
+        asyncore_use_poll=True,
+        clear_untrusted_proxy_headers=True,
+        ident="lore-active",
+    )
+    channels: dict[int, Any] = server._map
+    while not stop.is_set():
+        wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
+    server.accepting = False
+    deadline = now() + int(DRAIN_SECONDS * 1000)
+    while now() < deadline and any(_busy(one) for one in list(channels.values())):
+        wasyncore.loop(timeout=0.05, map=channels, use_poll=True, count=1)
+    server.task_dispatcher.shutdown()
+    wasyncore.close_all(channels)
+
+
+def _busy(channel: Any) -> bool:
+    return bool(getattr(channel, "requests", None) or getattr(channel, "total_outbufs_len", 0))
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--socket", "number", type=int, help="File descriptor of a listening socket.")
+@click.option("--host", default="127.0.0.1")
+@click.option("--port", type=int, default=0)
+def main(folders: tuple[Path, ...], number: int | None, host: str, port: int) -> None:
+    """Serve these studies; for the supervisor."""
+    if number is None:
+        listener = socket.create_server((host, port), backlog=1024)
+    else:
+        listener = socket.socket(fileno=number)
+    stop = stop_signal()
+    # Requests that wait for a moment are no news.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    app = create_app(list(folders), now)
+    run(app, listener, stop)
+    for served in app.extensions["studies"].values():
+        served.database.close()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+// Charts of one card each, drawn by Plot. Every chart carries its own words for those who cannot see it.
+/* global Plot */
+
+import { decimal, share } from "./format.js";
+
+export const COLOURS = ["blue", "orange", "green", "vermillion", "purple", "sky", "ochre", "ink"];
+const colour = (at) => `var(--${COLOURS[at % COLOURS.length]})`;
+const drawn = new WeakMap();
+
+// Draws anew only if something changed; the old chart stays until the new one is ready.
+function draw(place, words, data, options) {
+  const width = Math.max(220, Math.floor(place.clientWidth));
+  const key = JSON.stringify([width, data]);
+  if (drawn.get(place) === key) return;
+  drawn.set(place, key);
+  if (!data) {
+    const empty = document.createElement("p");
+    empty.className = "empty";
+    empty.textContent = "Nothing to draw yet.";
+    place.replaceChildren(empty);
+    return;
+  }
+  const chart = Plot.plot({
+    className: "plot",
+    width,
+    height: 210,
+    marginLeft: 44,
+    marginRight: 14,
+    marginTop: 14,
+    marginBottom: 34,
+    style: { fontSize: "12px", fontFamily: "inherit", background: "transparent", color: "inherit", overflow: "visible" },
+    ...options(width),
+  });
+  chart.setAttribute("role", "img");
+  chart.setAttribute("aria-label", words);
+  place.replaceChildren(chart);
+}
+
+// Beside a taller card there is room for taller charts.
+const tall = () => (innerWidth > 1100 ? 320 : 210);
+const grid = { stroke: "currentColor", strokeOpacity: 0.1 };
+const answersAxis = { label: "answers →", labelAnchor: "right", ticks: 5, tickSize: 0, nice: true };
+
+export function evidence(place, data) {
+  // Guessing is far off as soon as there is anything to be found; it would flatten the rest.
+  const rows = data.evidence.filter((one) => one.rank > 0 || data.rank === 0);
+  const words = rows.length
+    ? `Loss above the best, by number of dimensions: ${rows.map((one) => `${one.rank}: ${decimal(one.worse, 4)} plus or minus ${decimal(one.error, 4)}`).join("; ")}.`
+    : "No audit has been made yet.";
+  const mine = (one) => (one.rank === data.rank ? "var(--vermillion)" : "var(--blue)");
+  draw(place, words, rows.length ? [rows, data.rank] : null, () => ({
+    height: tall(),
+    x: { type: "point", domain: rows.map((one) => one.rank), label: "dimensions", labelAnchor: "center", tickSize: 0 },
+    y: { label: null, ticks: 4, tickSize: 0, grid: false, nice: true, zero: true },
+    marks: [
+      Plot.gridY({ ...grid, ticks: 4 }),
+      Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
+      Plot.ruleX(rows, { x: "rank", y1: (one) => one.worse - one.error, y2: (one) => one.worse + one.error, stroke: mine, strokeWidth: 3, strokeLinecap: "round", strokeOpacity: 0.55 }),
+      Plot.dot(rows, { x: "rank", y: "worse", r: (one) => (one.rank === data.rank ? 7 : 5), fill: mine, stroke: "var(--card)", strokeWidth: 1.5 }),
+    ],
+    r: { type: "identity" },
+  }));
+}
+
+export function ranks(place, data) {
+  const { answers, rank, audit } = data.history;
+  const rows = answers.map((at, i) => ({ at, rank: rank[i], audit: audit[i] }));
+  const audits = rows.filter((one) => one.audit);
+  const changes = rows.filter((one, i) => i === 0 || one.rank !== rows[i - 1].rank);
+  const words = rows.length
+    ? `The number of dimensions: ${changes.map((one) => `${one.rank} from ${one.at} answers`).join(", ")}; ${audits.length} audits.`
+    : "Nothing has been fitted yet.";
+  const top = Math.max(3, ...rank) + 0.5;
+  draw(place, words, rows.length ? data.history : null, () => ({
+    height: tall(),
+    x: answersAxis,
+    y: { label: null, domain: [-0.2, top], ticks: Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), tickFormat: "d", tickSize: 0 },
+    marks: [
+      Plot.gridY(Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), grid),
+      Plot.line(rows, { x: "at", y: "rank", curve: "step-after", stroke: "var(--blue)", strokeWidth: 2.5 }),
+      Plot.dot(audits, { x: "at", y: "rank", r: audits.length > 20 ? 2.5 : 4, fill: "var(--card)", stroke: "var(--blue)", strokeWidth: 2 }),
+    ],
+  }));
+}
+
+export function accuracy(place, data) {
+  const { answers, value, low, high } = data.history;
+  const rows = answers.map((at, i) => ({ at, value: value[i], low: low[i], high: high[i] }));
+  const last = rows.at(-1);
+  const lines = [{ y: data.chance, words: "guessing" }];
+  if (data.ceiling != null) lines.push({ y: data.ceiling, words: `best possible, ${share(data.ceiling)}` });
+  draw(place, data.words, rows.length ? [data.history, data.ceiling] : null, () => ({
+    marginRight: 56,
+    x: answersAxis,
+    y: { label: null, domain: [Math.min(0.35, ...low), 1], tickFormat: (one) => `${Math.round(100 * one)} %`, ticks: 5, tickSize: 0 },
+    marks: [
+      Plot.gridY({ ...grid, ticks: 5 }),
+      Plot.ruleY(lines, { y: "y", stroke: "currentColor", strokeOpacity: 0.75, strokeDasharray: "4 4" }),
+      Plot.text(lines, { y: "y", text: "words", frameAnchor: "left", dy: -8, dx: 4, textAnchor: "start", fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 }),
+      Plot.areaY(rows, { x: "at", y1: "low", y2: "high", fill: "var(--green)", fillOpacity: 0.2 }),
+      Plot.line(rows, { x: "at", y: "value", stroke: "var(--green)", strokeWidth: 2.5 }),
+      Plot.dot([last], { x: "at", y: "value", r: 5, fill: "var(--green)", stroke: "var(--card)", strokeWidth: 1.5 }),
+      Plot.text([last], { x: "at", y: "value", text: (one) => share(one.value), dx: 10, textAnchor: "start", fontWeight: 700, fontSize: 13 }),
+    ],
+  }));
+}
+
+export function spectrum(place, data) {
+  const { answers, values } = data.history;
+  const rows = answers.flatMap((at, i) => values[i].map((value, k) => ({ at, value, k })));
+  const end = answers.at(-1);
+  const ends = data.values.map((value, k) => ({ at: end, value, k }));
+  // Numbers at the ends of lines that lie close are pushed apart.
+  const gap = 0.09 * Math.max(1e-9, ...rows.map((one) => one.value));
+  const labels = ends.map((one) => ({ ...one })).sort((one, other) => other.value - one.value);
+  for (let i = 1; i < labels.length; i++) labels[i].value = Math.min(labels[i].value, labels[i - 1].value - gap);
+  draw(place, data.words, rows.length ? data.history : null, () => ({
+    marginRight: 34,
+    x: answersAxis,
+    y: { label: null, ticks: 4, tickSize: 0, zero: true, nice: true },
+    marks: [
+      Plot.gridY({ ...grid, ticks: 4 }),
+      Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
+      Array.from(new Set(rows.map((one) => one.k)), (k) =>
+        Plot.line(rows.filter((one) => one.k === k), { x: "at", y: "value", stroke: colour(k), strokeWidth: 2.5 })),
+      Plot.dot(ends, { x: "at", y: "value", r: 5, fill: (one) => colour(one.k), stroke: "var(--card)", strokeWidth: 1.5 }),
+      Plot.text(labels, { x: "at", y: "value", text: (one) => `${one.k + 1}`, dx: 12, fontWeight: 700, fontSize: 13 }),
+    ],
+    color: { type: "identity" },
+  }));
+}
+
+export function spark(place, counts) {
+  const some = counts.some((one) => one > 0);
+  const words = some ? "Answers in each of the last sixty minutes." : "No answers in the last hour.";
+  draw(place, words, some ? counts : null, (width) => ({
+    width,
+    height: 34,
+    margin: 1,
+    marginLeft: 1,
+    marginRight: 1,
+    marginTop: 1,
+    marginBottom: 1,
+    x: { axis: null, domain: [0, 60] },
+    y: { axis: null },
+    marks: [Plot.rectY(counts.map((value, i) => ({ value, i: i + 60 - counts.length })), { x1: "i", x2: (one) => one.i + 0.8, y: "value", fill: "var(--blue)", fillOpacity: 0.75 })],
+  }));
+}

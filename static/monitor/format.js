@@ -1,0 +1,67 @@
+// Small things that every part of the monitor uses: numbers, times, elements.
+
+export const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+const whole = new Intl.NumberFormat("en");
+export const count = (value) => (value == null ? "–" : whole.format(Math.round(value)));
+export const share = (value) => (value == null ? "–" : `${Math.round(100 * value)} %`);
+export const decimal = (value, digits = 1) => (value == null ? "–" : value.toFixed(digits));
+
+export function seconds(value) {
+  if (value == null) return "–";
+  return value < 1 ? `${Math.round(1000 * value)} ms` : `${value.toFixed(1)} s`;
+}
+
+export function span(minutes) {
+  if (minutes == null) return "";
+  if (minutes < 90) return `about ${Math.max(1, Math.round(minutes))} min`;
+  if (minutes < 48 * 60) return `about ${Math.round(minutes / 60)} h`;
+  return `about ${Math.round(minutes / 1440)} days`;
+}
+
+export function bytes(value) {
+  if (value == null) return "–";
+  const units = ["B", "kB", "MB", "GB"];
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return `${value < 10 && at ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}
+
+export function clock(at) {
+  const when = new Date(at);
+  const today = new Date().toDateString() === when.toDateString();
+  const day = today ? "" : `${when.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
+  return day + when.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+}
+
+export const byId = (id) => document.getElementById(id);
+
+// An element with properties, attributes (keys with a dash, or role) and children.
+export function make(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value == null) continue;
+    if (key.includes("-") || key === "role" || key === "scope") made.setAttribute(key, value);
+    else if (key === "data") Object.assign(made.dataset, value);
+    else made[key] = value;
+  }
+  made.append(...children.filter((one) => one != null && one !== ""));
+  return made;
+}
+
+// Text that is set only when it differs, so that screen readers are not told it again.
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// An item as people know it: its picture, or its words.
+export function thumbnail(item, size = "") {
+  if (item.kind === "image")
+    return make("img", { src: item.address, alt: item.label, title: item.label, className: `thumb ${size}` });
+  const sign = { audio: "♪ ", video: "▸ " }[item.kind] ?? "";
+  const words = item.kind === "text" ? item.text : item.label;
+  return make("span", { className: `word ${size}`, title: item.label }, sign + words);
+}

@@ -1,0 +1,166 @@
+// The monitor: asks every two seconds whether something is new, and brings the page up to date.
+
+import * as axes from "./axes.js";
+import * as charts from "./charts.js";
+import * as controls from "./controls.js";
+import { byId, bytes, clock, count, decimal, make, say, seconds, share, span } from "./format.js";
+import * as map from "./map.js";
+import * as people from "./people.js";
+
+const EVERY_MS = 2000;
+const address = document.body.dataset.address;
+const steers = "steers" in document.body.dataset;
+const page = { version: "", data: null, items: [], timer: 0, asking: false };
+
+async function ask() {
+  if (page.asking) return;
+  page.asking = true;
+  clearTimeout(page.timer);
+  try {
+    const headers = { "X-Monitor": "1" };
+    if (page.version) headers["If-None-Match"] = `"${page.version}"`;
+    const reply = await fetch(`${address}data`, { headers, cache: "no-store" });
+    if (reply.status === 401 || reply.status === 403) return void location.reload();
+    if (reply.status === 200) {
+      page.data = await reply.json();
+      page.version = page.data.version;
+      render();
+    } else if (reply.status !== 304) throw new Error(String(reply.status));
+    byId("connection").hidden = true;
+  } catch {
+    const since = page.data ? ` What you see is from ${clock(page.data.at)}.` : "";
+    say(byId("connection"), `The server does not answer; trying again.${since}`);
+    byId("connection").hidden = false;
+  } finally {
+    page.asking = false;
+    // Nobody looks at a hidden page.
+    if (!document.hidden) page.timer = setTimeout(ask, EVERY_MS);
+  }
+}
+
+function render() {
+  const data = page.data;
+  where(data.where);
+  words("dimensions", data.dimensions.words);
+  charts.evidence(byId("evidence-chart"), data.dimensions);
+  charts.ranks(byId("rank-chart"), data.dimensions);
+  stopping(data.stopping);
+  words("accuracy", data.accuracy.words);
+  charts.accuracy(byId("accuracy-chart"), data.accuracy);
+  words("spectrum", data.spectrum.words);
+  charts.spectrum(byId("spectrum-chart"), data.spectrum);
+  map.draw(data.map, page.items);
+  axes.draw(map.coordinates(data.map), page.items);
+  people.draw(data.participants);
+  machine(data.machine);
+  log(data.log);
+  say(byId("updated"), `As of ${clock(data.at)}`);
+  document.body.dataset.version = page.version;
+}
+
+const words = (id, text) => say(byId(id).querySelector("[data-words]"), text);
+
+function where(data) {
+  const status = byId("status");
+  const name = data.status === "paused" && !data.begun ? "not started" : data.status;
+  say(status, name);
+  status.className = `pill ${data.status}`;
+  say(byId("headline"), data.headline);
+  say(byId("forecast"), data.to_stop.words);
+  say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
+  say(byId("answers"), count(data.answers));
+  say(byId("budget"), `of ${count(data.budget)}`);
+  byId("spent").value = Math.min(1, data.answers / data.budget);
+  const who = data.participants;
+  say(byId("people-now"), count(who.now));
+  const parts = [`${count(who.finished)} finished`, `${count(who.left)} left`];
+  if (who.declined) parts.push(`${count(who.declined)} declined`);
+  if (who.excluded) parts.push(`${count(who.excluded)} excluded`);
+  say(byId("people"), parts.join(" · "));
+  say(byId("pace"), decimal(data.per_minute, data.per_minute < 10 ? 1 : 0));
+  charts.spark(byId("spark"), data.spark);
+  const { answers, minutes } = data.to_stop;
+  say(byId("to-stop"), data.status === "stopped" ? "ended" : answers === 0 ? "now" : answers == null ? "unknown" : `≈ ${count(answers)}`);
+  say(byId("to-stop-unit"), answers && data.status !== "stopped" ? "more answers" : "");
+  say(byId("to-stop-time"), span(minutes));
+  levers(data.status, data.begun);
+}
+
+function levers(status, begun) {
+  const offered = { start: status === "paused" && !begun, resume: status === "paused" && begun, pause: status === "running", stop: status !== "stopped", reopen: status === "stopped" };
+  for (const [name, is] of Object.entries(offered)) {
+    const button = document.querySelector(`.levers [data-dialog=${name}]`);
+    if (button) button.hidden = !is;
+  }
+}
+
+function stopping(data) {
+  words("stopping", data.missing);
+  const list = byId("criteria");
+  const key = JSON.stringify(data.criteria);
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(...data.criteria.map((one) => {
+    const full = one.passed ? 1 : Math.max(0.02, Math.min(0.97, one.value == null || !one.threshold ? 0 : one.value / one.threshold));
+    return make("li", { className: one.passed ? "met" : "open" },
+      make("strong", {}, make("span", { className: "sign", "aria-hidden": "true" }, one.passed ? "✓" : "…"), one.title, make("span", { className: "unseen" }, one.passed ? ": met" : ": not met yet")),
+      make("progress", { max: 1, value: full, "aria-label": one.title }),
+      make("small", {}, one.words));
+  }));
+}
+
+function machine(data) {
+  const worker = { alive: `at work, heard of ${data.beat_seconds} s ago`, silent: `silent for ${data.beat_seconds} s`, unknown: "not heard of yet" }[data.worker];
+  const rows = [
+    ["Worker", worker + (data.doing ? ` (${data.doing})` : ""), data.worker === "silent"],
+    ["Behind by", `${count(data.lag_answers)} answers`, data.lag_answers > 200],
+    ["Questions ready", `${count(data.ready)}, ${count(data.out)} with people`],
+    ["Without a model's choice", `${count(data.fallback)} of the last 500 questions`, data.fallback > 100],
+    ["Last refit", seconds(data.seconds.refit)],
+    ["Last audit", seconds(data.seconds.audit)],
+    ["Choosing questions", seconds(data.seconds.select)],
+    ["Random questions", share(data.random_share)],
+    ["Model", `version ${count(data.version)}`],
+    ["Restarts", count(data.restarts), data.restarts > 0],
+    ["Database", bytes(data.bytes)],
+    ["Trouble", data.trouble || "none", Boolean(data.trouble)],
+  ];
+  const list = byId("machine-list");
+  const key = JSON.stringify(rows);
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(...rows.map(([name, value, bad]) => make("div", { className: bad ? "bad" : "" }, make("dt", {}, name), make("dd", {}, value))));
+}
+
+function log(events) {
+  const list = byId("log");
+  const key = JSON.stringify(events);
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(...(events.length ? events.map(entry) : [make("li", {}, "Nothing has been decided yet.")]));
+}
+
+function entry(one) {
+  const whom = one.participant == null ? "" : ` № ${one.participant}`;
+  const details = Object.entries(one.detail).filter(([, value]) => value !== "").map(([name, value]) => (name === "reason" ? `“${value}”` : `${name} ${value}`));
+  return make("li", {}, make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)), make("span", {}, make("b", {}, `${one.kind}${whom}`), ` by ${one.who}${details.length ? `: ${details.join(", ")}` : ""}`));
+}
+
+async function begin() {
+  people.start(steers);
+  if (steers) controls.start(address, () => page.data?.where, async () => { page.asking = false; await ask(); });
+  const reply = await fetch(`${address}items`, { headers: { "X-Monitor": "1" } });
+  if (!reply.ok) return void location.reload();
+  page.items = (await reply.json()).items;
+  await ask();
+  for (const id of ["axis-x", "axis-y", "frame", "ellipses"]) byId(id).addEventListener("change", render);
+  byId("item").addEventListener("change", (event) => event.target.value !== "" && map.choose(Number(event.target.value)));
+  document.addEventListener("visibilitychange", () => !document.hidden && ask());
+  let waiting = 0;
+  addEventListener("resize", () => {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => page.data && render());
+  });
+}
+
+begin();

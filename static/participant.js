@@ -1,0 +1,265 @@
+// One trial on the page: shown when all of it is ready, answered once, timed from its onset.
+"use strict";
+
+const lore = (() => {
+  document.documentElement.classList.add("js");
+
+  const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
+  const MEDIA_PATIENCE = 8000;
+  const PENDING = "lore-pending";
+  const kept = new Map(); // pictures of the next trial, held so that they stay decoded
+
+  let trial = null; // what is known of the trial on the page
+  let gesture = null; // what the participant did last, and when
+  let pointer = "";
+
+  // ---- showing ----
+
+  const painted = () =>
+    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+
+  const picture = (address) => {
+    const image = new Image();
+    image.src = address;
+    return image.decode().then(() => image);
+  };
+
+  const loadable = (media) =>
+    new Promise((done) => {
+      if (media.readyState >= 2 || media.error) return done();
+      media.addEventListener("loadeddata", done, { once: true });
+      media.addEventListener("error", done, { once: true });
+      // Some phones load nothing before the first tap.
+      setTimeout(done, MEDIA_PATIENCE);
+    });
+
+  async function present(form) {
+    const now = { form, failed: [], played: {}, away: [], since: {}, onset: null };
+    trial = now;
+    form.dataset.state = "loading";
+    const blank = wait(Number(form.dataset.interval || 0));
+    const images = [...form.querySelectorAll("img")].map((image) =>
+      image.decode().catch(() => now.failed.push(image.closest("[data-item]").dataset.item)),
+    );
+    const media = [...form.querySelectorAll("audio, video")];
+    media.forEach((one) => prepare(one, now));
+    await Promise.all([...images, ...media.map(loadable), blank]);
+    if (trial !== now) return;
+    form.dataset.state = "viewing";
+    now.onset = await painted();
+    if (trial !== now) return;
+    if (!document.hasFocus()) now.since.blur = now.onset;
+    announce(form);
+    preload(form);
+    if (form.dataset.timeout) countDown(now);
+    await wait(Number(form.dataset.minView || 0));
+    now.seen = true;
+    open(now);
+    resend(form);
+  }
+
+  function open(now) {
+    const complete = now.form.querySelector(".hint") === null || allPlayed(now.form);
+    if (now !== trial || !now.seen || !complete || now.form.dataset.state !== "viewing") return;
+    now.form.dataset.state = "open";
+  }
+
+  function countDown(now) {
+    let left = Number(now.form.dataset.timeout);
+    let last = performance.now();
+    const tick = () => {
+      if (now !== trial || now.form.dataset.state === "sent") return;
+      const time = performance.now();
+      // Nobody is timed out of what they cannot see.
+      if (!document.hidden) left -= time - last;
+      last = time;
+      if (left <= 0) submit(now.form, "timeout", { time, kind: "clock" });
+      else setTimeout(tick, Math.min(left, 250));
+    };
+    tick();
+  }
+
+  function announce(form) {
+    const words = [form.querySelector(".note"), form.querySelector(".progress span")];
+    const items = form.querySelectorAll(".anchor, .option");
+    const texts = [...words, ...items].map((part) => {
+      const media = part.querySelector("audio, video");
+      if (media) return media.getAttribute("aria-label");
+      const copy = part.cloneNode(true);
+      copy.querySelector("kbd")?.remove();
+      return `${copy.textContent} ${part.querySelector("img")?.alt || ""}`.replace(/\s+/g, " ").trim();
+    });
+    document.getElementById("announcement").textContent = texts.filter(Boolean).join(". ");
+  }
+
+  function preload(form) {
+    kept.clear();
+    for (const address of (form.dataset.upcoming || "").split(" ").filter(Boolean)) {
+      if (/\.(png|jpe?g|webp|gif)$/.test(address)) kept.set(address, picture(address).catch(() => 0));
+      else fetch(address).then((reply) => reply.blob()).catch(() => 0);
+    }
+  }
+
+  // ---- sounds and films ----
+
+  function prepare(media, now) {
+    const side = media.closest(".option")?.querySelector("[name=side]").value || "anchor";
+    const button = media.parentElement.querySelector(".play");
+    const finished = () => {
+      now.played[side] = (now.played[side] || 0) + 1;
+      button.dataset.played = "";
+      const hint = now.form.querySelector(".hint");
+      if (hint && allPlayed(now.form)) hint.dataset.done = "";
+      open(now);
+    };
+    now.played[side] = 0;
+    media.controls = false;
+    button.hidden = false;
+    now.form.querySelector(".hint")?.removeAttribute("hidden");
+    button.addEventListener("click", () => {
+      now.form.querySelectorAll("audio, video").forEach((other) => other.pause());
+      if (button.dataset.playing !== undefined) return;
+      media.currentTime = 0;
+      media.play().catch(() => 0);
+    });
+    media.addEventListener("play", () => (button.dataset.playing = ""));
+    media.addEventListener("pause", () => delete button.dataset.playing);
+    media.addEventListener("ended", finished);
+    media.addEventListener("error", () => {
+      // What cannot be played must not keep anybody here.
+      now.failed.push(media.closest("[data-item]").dataset.item);
+      finished();
+    });
+    if (media.error) finished();
+  }
+
+  const allPlayed = (form) =>
+    [...form.querySelectorAll(".play")].every((button) => button.dataset.played !== undefined);
+
+  // ---- answering ----
+
+  function submit(form, side, how) {
+    let button = form.querySelector(`[name=side][value=${side}]`);
+    if (!button && side === "timeout") {
+      button = form.appendChild(document.createElement("button"));
+      Object.assign(button, { name: "side", value: side, hidden: true });
+      form.dataset.state = "open";
+    }
+    if (!button) return;
+    gesture = how;
+    form.requestSubmit(button);
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const side = KEYS[event.key];
+    const busy = event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
+    if (!trial || !side || busy || !trial.form.isConnected) return;
+    event.preventDefault();
+    if (event.repeat || trial.form.dataset.state !== "open") return;
+    submit(trial.form, side, { time: event.timeStamp, kind: "key" });
+  });
+
+  document.addEventListener("pointerdown", (event) => (pointer = event.pointerType), true);
+  document.addEventListener(
+    "click",
+    (event) => {
+      const kind = event.detail === 0 ? "key" : event.pointerType || pointer || "mouse";
+      gesture = { time: event.timeStamp, kind };
+    },
+    true,
+  );
+
+  // Before htmx sees it: the first counts, whatever is pressed how often.
+  document.addEventListener(
+    "submit",
+    (event) => {
+      const form = event.target;
+      const answering = form.classList.contains("trial");
+      if (form.dataset.state === "sent" || (answering && form.dataset.state !== "open")) {
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        return;
+      }
+      if (answering) {
+        form.elements.timings.value ||= JSON.stringify(measured());
+        event.submitter?.setAttribute("data-chosen", "");
+        form.querySelectorAll("audio, video").forEach((media) => media.pause());
+        remember(form, event.submitter?.value);
+      }
+      form.dataset.state = "sent";
+    },
+    true,
+  );
+
+  function measured() {
+    const time = gesture?.time ?? performance.now();
+    const round = (value) => Math.round(value * 10) / 10;
+    ["blur", "hidden"].forEach((what) => back(what, time));
+    return {
+      rt_ms: round(time - trial.onset),
+      onset_at: round(performance.timeOrigin + trial.onset),
+      response_at: round(performance.timeOrigin + time),
+      away: trial.away.map(({ what, from, to }) => [what, round(from), round(to)]),
+      viewport: [innerWidth, innerHeight, devicePixelRatio],
+      pointer: gesture?.kind || "",
+      ...(Object.keys(trial.played).length && { played: trial.played }),
+      ...(trial.failed.length && { failed: trial.failed }),
+    };
+  }
+
+  // Times away are counted from the onset, as the response is.
+  function gone(what, time) {
+    if (trial && trial.onset !== null) trial.since[what] ??= time;
+  }
+  function back(what, time) {
+    if (!trial || trial.since[what] === undefined) return;
+    trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
+    delete trial.since[what];
+  }
+  addEventListener("blur", (event) => gone("blur", event.timeStamp));
+  addEventListener("focus", (event) => back("blur", event.timeStamp));
+  document.addEventListener("visibilitychange", (event) =>
+    (document.hidden ? gone : back)("hidden", event.timeStamp),
+  );
+
+  // An answer that was on its way when the page was closed is sent when it is opened again.
+  function remember(form, side) {
+    const { question, timings } = form.elements;
+    try {
+      sessionStorage.setItem(PENDING, JSON.stringify([question.value, side, timings.value]));
+    } catch {} // storage may be forbidden inside a frame
+  }
+  function resend(form) {
+    let pending = null;
+    try {
+      pending = JSON.parse(sessionStorage.getItem(PENDING));
+      sessionStorage.removeItem(PENDING);
+    } catch {}
+    if (pending?.[0] !== form.elements.question.value || form.dataset.state !== "open") return;
+    form.elements.timings.value = pending[2];
+    submit(form, pending[1], null);
+  }
+
+  // ---- each new page ----
+
+  function arrive(swapped) {
+    const stage = document.getElementById("stage");
+    const form = stage.querySelector(".trial");
+    trial = null;
+    gesture = null;
+    if (swapped) {
+      scrollTo(0, 0);
+      stage.querySelector("h1")?.focus({ preventScroll: true });
+      document.getElementById("announcement").textContent = "";
+    }
+    if (form) present(form);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => arrive(false));
+  document.addEventListener("htmx:after:swap", () => arrive(true));
+  // A page from the browser's memory may show a trial that is long answered.
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+  return { picture };
+})();

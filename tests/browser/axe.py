@@ -1,0 +1,22 @@
+"""axe-core inside the page, past its content security policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+SCRIPT = (Path(__file__).parent.parent / "vendor" / "axe-4.14.0.min.js").read_text()
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def violations(page: Page) -> list[str]:
+    """Every rule that the page breaks, with where it does."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(SCRIPT)
+    found = page.evaluate("(tags) => axe.run(document, {runOnly: tags})", TAGS)
+    return [
+        f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]

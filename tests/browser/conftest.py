@@ -1,0 +1,73 @@
+"""A real Chromium for the pages' tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.living import LiveServer
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+]
+
+
+def find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    path = find_chromium()
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("Chromium is not installed, and CI must not skip the browser tests.")
+        pytest.skip(
+            "BROWSER TESTS SKIPPED: no chromium on this machine (Debian: apt install chromium)"
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+# Two cores may be shared with other work: patience costs nothing when all is well.
+expect.set_options(timeout=20_000)
+
+
+@pytest.fixture
+def window(chromium):
+    """Call with playwright's options; gives a browser context of its own, closed afterwards."""
+    opened = []
+
+    def open_window(**options):
+        opened.append(chromium.new_context(**options))
+        return opened[-1]
+
+    yield open_window
+    for context in opened:
+        context.close()
+
+
+@pytest.fixture
+def serve():
+    """Call with study folders; gives a LiveServer that is closed after the test."""
+    servers: list[LiveServer] = []
+
+    def start(*folders):
+        servers.append(LiveServer(*folders))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

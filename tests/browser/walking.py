@@ -1,0 +1,116 @@
+"""Going through a study's pages in a browser, step by step, waiting for what must come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+WHOLE = """
+[session]
+trials = 6
+practice = 2
+break_every = 3
+[trial]
+skip = true
+[completion]
+code = "DONE-77"
+"""
+
+
+class Walk:
+    """One participant's window; remembers everything that the browser complained about."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.page: Page = context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(address)
+
+    def _heard(self, message) -> None:
+        # Lost connections are part of some tests; everything else is a fault.
+        if message.type in ("error", "warning") and "net::ERR" not in message.text:
+            self.complaints.append(message.text)
+
+    @property
+    def stage(self) -> Locator:
+        """The part that changes, once it can be used."""
+        ready = self.page.locator("#stage > .page, #stage > .trial[data-state=open]")
+        expect(ready).to_be_visible()
+        return ready
+
+    @property
+    def kind(self) -> str:
+        """Which page this is."""
+        return str(self.stage.get_attribute("data-kind"))
+
+    @property
+    def question(self) -> str:
+        """The token of the trial on the page."""
+        return str(self.stage.locator("[name=question]").get_attribute("value"))
+
+    def press(self, name: str) -> None:
+        """Click a button of a page of text and wait for the next page."""
+        mark = self._mark()
+        self.page.get_by_role("button", name=name).click()
+        self.gone(mark)
+
+    def answer(self, act: Callable[[], None] | None = None) -> None:
+        """Answer the trial on the page, by the left arrow key unless told otherwise."""
+        mark = self._mark()
+        (act or (lambda: self.page.keyboard.press("ArrowLeft")))()
+        self.gone(mark)
+
+    def _mark(self) -> Locator:
+        """The page as it is now, to see when it has been replaced."""
+        self.stage.evaluate("(part) => part.setAttribute('data-old', '')")
+        return self.page.locator("[data-old]")
+
+    def gone(self, mark: Locator) -> None:
+        """Wait until the next page is there."""
+        expect(mark).to_have_count(0)
+        assert self.stage
+
+    def step(self) -> str:
+        """Do what the page asks for; gives the page's kind."""
+        kind = self.kind
+        if kind == "consent":
+            self.press("I agree")
+        elif kind == "instructions":
+            self.press("Begin")
+        elif kind in ("ready", "break"):
+            self.press("Go on")
+        elif kind == "feedback":
+            self.press("Send and finish")
+        elif kind in ("practice", "trial"):
+            self.answer()
+        return kind
+
+    def until(self, kind: str) -> None:
+        """Go on until the page is of this kind."""
+        for _ in range(60):
+            if self.kind == kind:
+                return
+            self.step()
+        raise AssertionError(f"never came to {kind}, but is at {self.kind}")
+
+    def axe(self) -> list[str]:
+        """What axe-core finds wrong with the page as it is."""
+        from tests.browser.axe import violations
+
+        return violations(self.page)
+
+
+def rows(server, study: str, sql: str) -> list[tuple]:
+    """What the database holds."""
+    found = server.studies[study].database.read(lambda c: c.execute(sql).fetchall())
+    return [tuple(row) for row in found]
+
+
+def token(page: Page) -> str:
+    """The participant's token, from the address."""
+    found = re.search(r"/p/([\w-]+)", page.url)
+    assert found
+    return found[1]

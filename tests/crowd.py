@@ -1,0 +1,87 @@
+"""Simulated people who take part through the service, as fast as it lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lore_active.observers import Habits, Observer
+from server.service import Service
+from server.stages import Stage, Welcome
+
+
+class Person:
+    """Somebody who answers from a space of their own; `step` does the next thing there is to do."""
+
+    def __init__(
+        self,
+        service: Service,
+        space: np.ndarray,
+        seed: int,
+        habits: Habits = Habits(),
+        name: str = "",
+        always: str = "",
+        rt_ms: float = 1800.0,
+        blur: float = 0.0,
+    ) -> None:
+        entry = {"PROLIFIC_PID": name} if name else {}
+        welcome = service.arrive(entry)
+        assert isinstance(welcome, Welcome), welcome
+        self.service, self.token = service, welcome.token
+        self._observer = Observer(space, habits, seed)
+        self._rng = np.random.default_rng(seed)
+        self._always, self._rt, self._blur = always, rt_ms, blur
+        self.stage = service.visit(self.token)
+
+    def step(self) -> bool:
+        """Do the next thing; tells whether there was one."""
+        kind, service, token = self.stage.kind, self.service, self.token
+        if kind == "consent":
+            self.stage = service.consent(token, True)
+        elif kind == "instructions":
+            self.stage = service.begin(token)
+        elif kind in ("practice", "trial"):
+            self.stage = self._answered()
+        elif kind in ("break", "ready"):
+            self.stage = service.rest(token, self.stage.done)
+        elif kind == "feedback":
+            self.stage = service.feedback(token, "")
+        elif kind == "paused":
+            self.stage = service.visit(token)
+            return self.stage.kind != "paused"
+        else:
+            return False
+        return True
+
+    def _answered(self) -> Stage:
+        trial = self.stage.trial
+        assert trial is not None
+        side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)
+        rt = float(self._rng.lognormal(np.log(self._rt), 0.4))
+        timings: dict[str, Any] = {"rt_ms": rt, "blur": []}
+        if self._rng.random() < self._blur:
+            timings["blur"] = [[100.0, 900.0]]
+        return self.service.answer(
+            self.token,
+            trial.token,
+            side,
+            self.stage.visit,
+            rt,
+            timings,  # type: ignore[arg-type]
+        )
+
+
+def take_turns(
+    people: list[Person], after: Callable[[], object] | None = None, every: int = 10
+) -> Iterator[int]:
+    """Everybody does one thing at a time; `after` is called now and then; yields what was done."""
+    done, waiting = 0, list(people)
+    while waiting:
+        waiting = [one for one in waiting if one.step()]
+        for _ in waiting:
+            done += 1
+            if after is not None and done % every == 0:
+                after()
+            yield done

@@ -1,0 +1,58 @@
+"""A real server on 127.0.0.1 for tests: real HTTP, real SQLite, the real worker on request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from waitress import wasyncore
+from waitress.server import create_server
+
+from server.app import create_app
+from server.worker import Worker
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def write_study(folder: Path, toml: str = "", items: int = 12) -> Path:
+    """A study of words; `toml` is appended to its title and seed."""
+    (folder / "stimuli").mkdir(parents=True)
+    for number in range(items):
+        (folder / "stimuli" / f"word{number:02d}.txt").write_text(f"word {number}")
+    (folder / "study.toml").write_text(f'title = "Words"\nseed = 3\n{toml}')
+    return folder
+
+
+class LiveServer:
+    """The application behind waitress, in a thread."""
+
+    def __init__(self, *folders: Path, clock: Callable[[], int] = now) -> None:
+        self.app = create_app(list(folders), clock)
+        self.studies = self.app.extensions["studies"]
+        self._server = create_server(self.app, host="127.0.0.1", port=0, threads=8)
+        self.address = f"http://127.0.0.1:{self._server.effective_port}"
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def worker(self, name: str) -> Worker:
+        """A worker for one of the studies; call its `turn` when something should be learnt."""
+        served = self.studies[name]
+        return Worker(served.database, served.study, now, time.perf_counter)
+
+    def _run(self) -> None:
+        # Waitress's own `run` ends only with the process.
+        while not self._closing.is_set():
+            wasyncore.loop(timeout=0.1, map=self._server._map, count=1)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join(5)
+        self._server.task_dispatcher.shutdown()
+        wasyncore.close_all(self._server._map)
+        for served in self.studies.values():
+            served.database.close()

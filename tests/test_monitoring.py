@@ -1,0 +1,402 @@
+"""The monitor's figures: each from rows that were made to show it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from lore_active.observers import gaussian_space
+from server.exports import EXPORTS, safe
+from server.monitoring import figures, words
+from server.monitoring.history import MOST_POINTS, History
+from server.monitoring.ledger import Ledger
+from server.monitoring.outlook import Outlook, outlook
+from server.monitoring.picture import placed, rotation
+from server.monitoring.quality import RULES, Quality, flags, qualities
+from server.monitoring.watch import Watch
+from server.store.learning import ModelRow
+from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
+from tests.crowd import Person as Somebody
+from tests.crowd import take_turns
+from tests.studying import Desk
+
+FINE = Quality(60, 3, 3, 5, 5, 0.5, 60, 1500.0, 60, 0.0, 0.0, 0.8, 50, ())
+
+
+def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **more):
+    known = {"nearer": None, "before": None, "rt_ms": 1000.0, "received_at": seq, "blurred": 0}
+    return AnswerRow(seq, participant, purpose, *items, side, **{**known, **more})
+
+
+def ledger(rows):
+    made = Ledger()
+    made.append(rows)
+    return made.columns()
+
+
+def quality(rows, z=None, people=1):
+    z = np.array([[0.0], [1.0], [5.0], [2.0]]) if z is None else z
+    return qualities(ledger(rows), z, people)
+
+
+# ---- the ledger ---------------------------------------------------------------------------------
+
+
+def test_the_ledger_grows_without_losing_anything():
+    made = Ledger()
+    for start in range(0, 3000, 700):
+        made.append([row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)])
+    assert len(made) == made.last == 3500
+    assert (made.columns().seq == np.arange(1, 3501)).all()
+    assert (made.columns().anchor == np.arange(3500) % 7).all()
+
+
+def test_times_that_cannot_be_are_left_out():
+    times = [float("inf"), float("nan"), -5.0, None, 700.0]
+    columns = ledger([row(seq, rt_ms=one) for seq, one in enumerate(times, 1)])
+    assert np.isnan(columns.rt_ms[:4]).all() and columns.rt_ms[4] == 700.0
+
+
+# ---- quality and flags --------------------------------------------------------------------------
+
+
+def test_shares_are_of_the_right_answers():
+    rows = [
+        row(1, purpose="catch", side="left", nearer=1),
+        row(2, purpose="catch", side="right", nearer=1),
+        row(3, purpose="repeat", side="left", before=1),
+        row(4, purpose="repeat", side="left", before=2),
+        row(5, side="skip", rt_ms=None),
+        row(6, side="right", rt_ms=200.0, blurred=1),
+        row(7, participant=2),
+    ]
+    _, one, other = quality(rows, people=2)
+    assert (one.catches, one.catch_right) == (2, 1)
+    assert (one.repeats, one.repeats_alike) == (2, 1)
+    assert one.left == pytest.approx(3 / 5) and one.sides == 5
+    assert one.median_ms == 1000.0 and one.fast == pytest.approx(1 / 5)
+    assert one.blurred == pytest.approx(1 / 6)
+    # Item 1 is nearer to item 0 than item 2 is: three of the four answers that count say left.
+    assert (one.agreements, one.agreement) == (3, pytest.approx(2 / 3))
+    assert other.answers == 1 and other.catches == 0
+
+
+def test_medians_of_even_and_odd_counts():
+    rows = [row(seq, seq % 2 + 1, rt_ms=float(seq)) for seq in range(1, 8)]
+    _, one, two = quality(rows, people=2)
+    assert one.median_ms == 4.0  # 2, 4, 6
+    assert two.median_ms == 4.0  # 1, 3, 5, 7
+
+
+def test_without_a_model_nobody_disagrees():
+    (_, one) = quality([row(seq) for seq in range(1, 60)], np.zeros((4, 0)))
+    assert one.agreement is None and "agreement" not in one.flags
+
+
+@pytest.mark.parametrize(
+    ("broken", "sound", "changes", "less"),
+    [
+        ("catch", "catch", {"catch_right": 1}, {"catch_right": 2}),
+        ("catch", "catch", {"catch_right": 0}, {"catches": 2, "catch_right": 0}),
+        ("consistency", "consistency", {"repeats_alike": 2}, {"repeats_alike": 3}),
+        ("side", "side", {"left": 0.71}, {"left": 0.7}),
+        ("side", "side", {"left": 0.2}, {"left": 0.2, "sides": 19}),
+        ("fast", "fast", {"fast": 0.21}, {"fast": 0.2}),
+        ("blurred", "blurred", {"blurred": 0.21}, {"blurred": 0.2}),
+        ("agreement", "agreement", {"agreement": 0.59}, {"agreement": 0.6}),
+    ],
+)
+def test_each_rule_has_its_edge(broken, sound, changes, less):
+    assert flags(Quality(**{**FINE.__dict__, **changes})) == (broken,)
+    assert sound not in flags(Quality(**{**FINE.__dict__, **less}))
+
+
+def test_every_rule_says_its_threshold():
+    assert all(any(one.isdigit() for one in sentence) for sentence in RULES.values())
+
+
+# ---- where we are -------------------------------------------------------------------------------
+
+
+def test_pace_counts_recent_minutes():
+    now = 10_000_000_000
+    old = [now - 3_600_000 * 5] * 50
+    recent = sorted(now - second * 1000 for second in range(1, 301, 3))
+    per_minute, spark = figures.pace(np.array(old + recent), now)
+    assert per_minute == pytest.approx(20, rel=0.03)
+    assert len(spark) == 60 and sum(spark) == 100 and sum(spark[-5:]) == 100
+    assert figures.pace(np.array(old), now) == (0.0, [])
+
+
+def test_presence_tells_here_from_left():
+    def person(number, stage, ago):
+        return Person(number, None, stage, 10, 3, 0, "", 0, 1_000_000_000 - ago)
+
+    people = [
+        person(1, "trials", 1000),
+        person(2, "trials", 600_000),
+        person(3, "finished", 5),
+        person(4, "declined", 5),
+        person(5, "expired", 5),
+        person(6, "feedback", 900_000),
+    ]
+    found = figures.presence(people, 1_000_000_000)
+    assert found == {
+        "all": 6,
+        "now": 1,
+        "finished": 2,
+        "left": 2,
+        "declined": 1,
+        "excluded": 0,
+    }
+
+
+def criterion(name, value, threshold, passed=False):
+    return {"name": name, "value": value, "threshold": threshold, "passed": passed, "words": ""}
+
+
+def test_the_forecast_follows_the_slowest_criterion():
+    reasons = [
+        criterion("answers", 150, 200),
+        criterion("audits_unchanged", 3, 5),
+        criterion("preferred_to_more", 1.2, 2.4),
+    ]
+    # Evidence must double, so the answers must be four times as many.
+    found = outlook(reasons, 150, 150)
+    assert found == Outlook(450, "preferred_to_more")
+    assert outlook(reasons[:2], 150, 300).answers == 100  # half of what is collected counts
+    assert outlook(reasons[:1], 150, 150).waits_for == "answers"
+
+
+def test_what_cannot_be_told_is_not_told():
+    faint = [criterion("preferred_to_more", 0.1, 2.4)]
+    assert outlook(faint, 500, 500) == Outlook(None, "preferred_to_more")
+    assert outlook([criterion("preferred_to_fewer", float("inf"), 2.4)], 500, 500).answers is None
+    assert outlook([criterion("preferred_to_more", 0.6, 2.4)], 500, 500).answers is None  # too far
+    assert outlook([criterion("answers", 9, 5, True)], 9, 9) == Outlook(0, "")
+    assert outlook([], 0, 0).answers is None
+
+
+# ---- words --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "spent", "expected"),
+    [
+        (None, "running", False, "Too early to say: the first look comes in about 24 answers."),
+        ((3, False), "running", False, "Three dimensions so far, and more questions are needed"),
+        ((1, False), "running", False, "One dimension so far"),
+        ((3, True), "stopped", False, "Three dimensions, and that is settled."),
+        ((3, False), "stopped", False, "but the study ended before that was certain"),
+        ((3, False), "running", True, "but the study ended before that was certain"),
+        ((0, False), "running", False, "cannot be told from guesses"),
+    ],
+)
+def test_the_headline_says_where_the_study_stands(decision, status, spent, expected):
+    found = decision and DecisionRow(decision[1], decision[1], decision[0], "", [])
+    assert expected in words.headline(found, status, 76, 100, spent)
+
+
+def test_evidence_in_words_names_the_neighbours():
+    ranks = [
+        {"rank": rank, "worse": worse, "error": 0.01}
+        for rank, worse in [(0, 0.3), (1, 0.2), (2, 0.1), (3, 0.0), (4, 0.005)]
+    ]
+    said = words.evidence(3, ranks)
+    assert "best with three dimensions" in said
+    assert "two would be clearly worse" in said and "four would be only a little worse" in said
+
+
+# ---- the map ------------------------------------------------------------------------------------
+
+
+def test_ellipses_turn_with_the_picture():
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=(9, 3))
+    roots = rng.normal(size=(9, 3, 3))
+    spread = roots @ roots.transpose(0, 2, 1)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    picture = z @ turn
+    model = ModelRow(
+        5, 1, 1, 1, 1, 3, 0.1, 1.0, 1.0, 1, picture.tobytes(), z.tobytes(), spread.tobytes(), "{}",
+        "", ""
+    )  # fmt: skip
+    found = placed(model, 9)
+    assert np.allclose(found["positions"], picture, atol=2e-3)
+    triangle = np.array(found["spread"])
+    expected = np.array([turn.T @ one @ turn for one in spread])
+    assert np.allclose(triangle, expected[:, *np.triu_indices(3)], atol=2e-2)
+    assert np.allclose(np.array(found["positions"]) @ np.array(found["turn"]), z, atol=3e-3)
+
+
+def test_rotation_is_exact_for_turned_and_mirrored_clouds():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(20, 4))
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    assert np.allclose(rotation(z, z @ turn), turn)
+
+
+def test_a_long_history_is_thinned_and_keeps_its_audits_and_its_end():
+    history = History()
+    summary = json.dumps(
+        {
+            "progressive": {"count": 10, "value": 0.7, "low": 0.5, "high": 0.8},
+            "ceiling": None,
+            "spectrum": [3.0, 1.0],
+            "evidence": [],
+        }
+    )
+    history.append(
+        [
+            Milestone(one, 10 * one, 9 * one, int(one % 10 == 0), 2, summary)
+            for one in range(1, 701)
+        ],
+        np.arange(1, 7001),
+    )
+    drawn = history.drawn()
+    assert len(drawn) <= MOST_POINTS
+    assert drawn[-1] == history.points[-1] and drawn[-1].answers == 7000
+    assert sum(one.audit for one in drawn) >= 70
+
+
+# ---- all of it ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """Four people have finished, one of them pressed one key; the worker has followed."""
+    desk = Desk(
+        tmp_path_factory.mktemp("monitoring") / "words",
+        "[session]\ntrials = 60\npractice = 1\nbreak_every = 0\n[trial]\nskip = true\n",
+    )
+    worker, space = desk.worker(), gaussian_space(12, 2, 5)
+
+    def tick():
+        desk.now += 4000
+        worker.turn()
+
+    people = [Somebody(desk.service, space, seed) for seed in (1, 2, 3)]
+    people.append(Somebody(desk.service, space, 4, always="left", rt_ms=100.0, name="=cmd()"))
+    for _ in take_turns(people, tick):
+        pass
+    while worker.turn():
+        pass
+    yield desk, worker
+    desk.close()
+
+
+def seen(desk, with_names=True):
+    return json.loads(Watch(desk.database, desk.study, desk.clock).update(with_names).plain)
+
+
+def test_an_update_has_everything(collected):
+    found = seen(collected[0])
+    assert found["where"]["answers"] == 240
+    assert found["where"]["participants"]["finished"] == 4
+    assert found["map"]["rank"] == len(found["map"]["positions"][0]) > 0
+    assert sum(anchor for anchor, _ in found["map"]["asked"]) == sum(
+        one["done"] - one["catch"][1] for one in found["participants"]["rows"]
+    )
+    assert found["dimensions"]["history"]["answers"][-1] == 240
+    assert found["machine"]["lag_answers"] == 0
+    assert {one["name"] for one in found["stopping"]["criteria"]} == set(words.TITLES)
+
+
+def test_whoever_pressed_one_key_is_flagged_first(collected):
+    rows = seen(collected[0])["participants"]["rows"]
+    assert rows[0]["id"] == 4 and {"side", "fast"} <= set(rows[0]["flags"])
+    assert all("side" not in one["flags"] for one in rows[1:])
+
+
+def test_an_update_is_made_once_and_changes_with_the_study(collected):
+    desk, _ = collected
+    watch = Watch(desk.database, desk.study, desk.clock)
+    first = watch.update(True)
+    assert watch.update(True) is first
+    desk.service.arrive({})
+    second = watch.update(True)
+    assert second.version != first.version
+    assert json.loads(second.plain)["where"]["participants"]["all"] == 5
+    desk.now += 120_000
+    assert watch.update(True).version != second.version
+
+
+def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):
+    desk = Desk(tmp_path / "words", "[session]\ntrials = 40\npractice = 2\n")
+    worker, watch = desk.worker(), Watch(desk.database, desk.study, desk.clock)
+    people = [Somebody(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)]
+    for done in take_turns(people):
+        if done % 7 == 0:
+            worker.turn()
+            watch.update(True)
+    grown = json.loads(watch.update(True).plain)
+    assert grown == seen(desk)
+    desk.close()
+
+
+def test_exclusion_changes_the_model_and_can_be_undone(collected):
+    desk, worker = collected
+    before = seen(desk)
+    desk.control.exclude("Ada", 4, "one key")
+    while worker.turn():
+        pass
+    without = seen(desk)
+    assert without["where"]["fitted"] < before["where"]["fitted"]
+    assert without["map"]["positions"] != before["map"]["positions"]
+    desk.control.restore("Ada", 4, "was a test")
+    while worker.turn():
+        pass
+    after = seen(desk)
+    assert after["where"]["fitted"] == before["where"]["fitted"]
+    assert [one["kind"] for one in after["log"][:2]] == ["restore", "exclude"]
+
+
+def test_timings_that_sqlite_cannot_read_do_not_stop_the_monitor(tmp_path):
+    desk = Desk(tmp_path / "words")
+    stage = desk.newcomer()
+    while stage.kind == "practice":
+        stage = desk.answer(stage)
+    desk.service.answer(
+        stage.participant, stage.trial.token, "left", None, None, {"rt_ms": float("nan")}
+    )
+    assert seen(desk)["where"]["answers"] == 1
+    desk.close()
+
+
+# ---- exports ------------------------------------------------------------------------------------
+
+
+def text(desk, name):
+    return "".join(EXPORTS[name].write(desk.database, desk.study))
+
+
+def test_answers_are_all_there_with_units(collected):
+    desk, _ = collected
+    rows = list(csv.DictReader(io.StringIO(text(desk, "answers.csv"))))
+    stored = desk.rows("SELECT count(*) FROM answers")[0][0]
+    assert len(rows) == stored
+    assert float(rows[0]["rt_ms"]) > 0 and rows[0]["received_at_utc"].endswith("+00:00")
+    assert {one["chosen"] for one in rows} <= {item.key for item in desk.study.items}
+
+
+def test_the_embedding_is_the_newest_model(collected):
+    desk, _ = collected
+    rows = list(csv.reader(io.StringIO(text(desk, "embedding.csv"))))
+    assert rows[0][:2] == ["item", "dim_0"] and len(rows) == 13
+    blob = desk.rows("SELECT embedding FROM models ORDER BY version DESC LIMIT 1")[0][0]
+    assert float(rows[1][1]) == np.frombuffer(blob)[0]
+
+
+def test_events_are_one_object_a_line(collected):
+    lines = [json.loads(line) for line in text(collected[0], "events.jsonl").splitlines()]
+    assert all({"event", "at_utc", "who", "kind"} <= set(one) for one in lines)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@sum", "\tx", "\rx"])
+def test_no_text_becomes_a_formula(cell):
+    assert safe(cell) == "'" + cell
+    assert safe("a" + cell) == "a" + cell and safe(-1.5) == -1.5

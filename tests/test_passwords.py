@@ -1,0 +1,85 @@
+"""The experimenter's password: only its hash is kept, and only its owner can read that."""
+
+from __future__ import annotations
+
+import re
+import stat
+
+import pytest
+
+from lore_active.errors import InvalidParameter
+from server.passwords import generate, set_password, verify
+
+
+def test_the_right_password_and_no_other(tmp_path):
+    set_password(tmp_path, "correct horse")
+    assert verify(tmp_path, "correct horse")
+    for wrong in ("", "correct hors", "Correct horse", "correct horse ", "x" * 5000, "\udcff" * 9):
+        assert not verify(tmp_path, wrong)
+
+
+def test_the_file_holds_a_salted_hash_for_its_owner_only(tmp_path):
+    set_password(tmp_path, "correct horse")
+    file = tmp_path / "password"
+    first = file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "correct" not in first
+    assert re.fullmatch(r"scrypt n=32768 r=8 p=1 [0-9a-f]{32} [0-9a-f]{64}\n", first)
+    set_password(tmp_path, "correct horse")
+    assert file.read_text() != first
+    assert [path.name for path in tmp_path.iterdir()] == ["password"]
+
+
+def test_a_new_password_replaces_the_old(tmp_path):
+    set_password(tmp_path, "first password")
+    set_password(tmp_path, "second password")
+    assert not verify(tmp_path, "first password")
+    assert verify(tmp_path, "second password")
+
+
+def test_the_cost_is_read_from_the_file(tmp_path):
+    # What scrypt makes of "secret" with a salt of zeros at costs that are not today's.
+    known = "4ee5fb8d96b9314492fcc93b915f2dd9b8ca0c1ffb40f3c7c2b4facd6ae90c83"
+    (tmp_path / "password").write_text(f"scrypt n=16 r=1 p=1 {'0' * 32} {known}\n")
+    assert verify(tmp_path, "secret")
+    (tmp_path / "password").write_text(f"scrypt n=32 r=1 p=1 {'0' * 32} {known}\n")
+    assert not verify(tmp_path, "secret")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"correct horse",
+        b"\xff\xfe",
+        f"scrypt n=7 r=8 p=1 {'0' * 32} {'0' * 64}\n".encode(),
+        f"scrypt n=67108864 r=32 p=1 {'0' * 32} {'0' * 64}\n".encode(),
+        f"scrypt n=0 r=0 p=0 {'0' * 32} {'0' * 64}\n".encode(),
+    ],
+)
+def test_a_damaged_file_lets_nobody_in(tmp_path, content):
+    (tmp_path / "password").write_bytes(content)
+    assert not verify(tmp_path, "correct horse")
+
+
+def test_without_a_file_nobody_gets_in(tmp_path):
+    assert not verify(tmp_path, "")
+    assert not verify(tmp_path, "correct horse")
+
+
+def test_letters_typed_in_two_ways_are_the_same(tmp_path):
+    set_password(tmp_path, "Müßiggang")
+    assert verify(tmp_path, "Mu\u0308ßiggang")
+
+
+@pytest.mark.parametrize("password", ["", "1234567", "x" * 1025])
+def test_too_short_or_too_long(tmp_path, password):
+    with pytest.raises(InvalidParameter, match=f"has {len(password)} characters"):
+        set_password(tmp_path, password)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generated_passwords_differ_and_can_be_typed():
+    made = {generate() for _ in range(50)}
+    assert len(made) == 50
+    assert all(re.fullmatch(r"([a-hj-kmnp-z2-9]{5}-){3}[a-hj-kmnp-z2-9]{5}", one) for one in made)

@@ -1,0 +1,315 @@
+"""What participants can do: every way in, through and out, and what must never happen."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+
+from server.service import UnknownParticipant, UnknownQuestion
+from server.stages import Turned, Welcome
+from tests.studying import Desk
+
+SHORT = "[session]\ntrials = 6\npractice = 0\nbreak_every = 0\nfeedback = false\n"
+
+
+@pytest.fixture
+def desk(tmp_path, request):
+    toml = getattr(request, "param", SHORT)
+    opened = Desk(tmp_path / "words", toml)
+    yield opened
+    opened.close()
+
+
+def finish(desk, stage):
+    for _ in range(200):
+        if stage.kind not in ("trial", "practice"):
+            return stage
+        stage = desk.answer(stage)
+    raise AssertionError("never finished")
+
+
+FULL = """
+[session]
+trials = 10
+practice = 2
+break_every = 4
+catch = 0.2
+repeat = 0.2
+random = 0.1
+[completion]
+code = "OK1"
+redirect = "https://example.org/done?pid=[PROLIFIC_PID]&s=[SESSION_ID]"
+declined_code = "NO1"
+full_code = "FULL1"
+"""
+
+
+@pytest.mark.parametrize("desk", [FULL], indirect=True)
+def test_the_whole_way(desk):
+    came = desk.service.arrive({"PROLIFIC_PID": "a b&c", "SESSION_ID": "s1"}, None, "agent")
+    stage = desk.service.visit(came.token)
+    assert stage.kind == "consent"
+    stage = desk.service.consent(came.token, True)
+    assert stage.kind == "instructions"
+    stage = desk.service.begin(came.token)
+    kinds = []
+    for _ in range(40):
+        kinds.append(stage.kind)
+        if stage.kind in ("break", "ready"):
+            stage = desk.service.rest(came.token, stage.done)
+        elif stage.kind in ("practice", "trial"):
+            stage = desk.service.answer(came.token, stage.trial.token, "left")
+        else:
+            break
+    assert kinds == ["practice"] * 2 + ["ready"] + ["trial"] * 4 + ["break"] + ["trial"] * 4 + [
+        "break"
+    ] + ["trial"] * 2 + ["feedback"]
+    stage = desk.service.feedback(came.token, "fine")
+    assert (stage.kind, stage.code) == ("finished", "OK1")
+    assert stage.address == "https://example.org/done?pid=a%20b%26c&s=s1"
+    purposes = dict(desk.rows("SELECT purpose, count(*) FROM queries WHERE slot >= 0 GROUP BY 1"))
+    assert purposes["catch"] == 2
+    assert purposes["repeat"] == 2
+    assert desk.rows("SELECT feedback FROM participants") == [("fine",)]
+
+
+def test_practice_says_what_was_right(tmp_path):
+    desk = Desk(tmp_path / "words", "[session]\npractice = 2\n")
+    stage = desk.newcomer()
+    trial = stage.trial
+    right = "left" if trial.left == trial.anchor else "right"
+    stage = desk.answer(stage, right)
+    assert stage.verdict is not None and stage.verdict.right
+    trial = stage.trial
+    wrong = "right" if trial.left == trial.anchor else "left"
+    stage = desk.service.answer(stage.participant, trial.token, wrong)
+    assert stage.verdict is not None and not stage.verdict.right
+    assert stage.kind == "ready"
+    assert desk.service.rest(stage.participant, stage.done).kind == "trial"
+    desk.close()
+
+
+@pytest.mark.parametrize("desk", [FULL], indirect=True)
+def test_declining_is_final_and_stores_only_that(desk):
+    came = desk.service.arrive({})
+    desk.service.visit(came.token)
+    stage = desk.service.consent(came.token, False)
+    assert (stage.kind, stage.code) == ("declined", "NO1")
+    assert desk.service.consent(came.token, True).kind == "declined"
+    assert desk.rows("SELECT count(*) FROM queries") == [(0,)]
+
+
+def test_the_same_answer_again_changes_nothing(desk):
+    stage = desk.newcomer()
+    first = desk.answer(stage, "left")
+    for side in ("left", "right", "skip"):
+        assert desk.answer(stage, side) == first
+    assert desk.rows("SELECT side FROM answers") == [("left",)]
+
+
+def test_one_cannot_answer_ahead(desk):
+    """The question after the next is leased for preloading, but its turn has not come."""
+    stage = desk.newcomer()
+    ((ahead,),) = desk.rows("SELECT token FROM queries WHERE slot = 1")
+    following = desk.service.answer(stage.participant, ahead, "left")
+    assert following.trial == stage.trial
+    assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
+
+
+def test_one_cannot_answer_for_another(desk):
+    one, other = desk.newcomer(), desk.newcomer()
+    with pytest.raises(UnknownQuestion):
+        desk.service.answer(one.participant, other.trial.token, "left")
+    with pytest.raises(UnknownQuestion):
+        desk.service.answer(one.participant, "nonsense", "left")
+    with pytest.raises(UnknownParticipant):
+        desk.service.answer("nonsense", one.trial.token, "left")
+
+
+def test_coming_back_resumes_at_the_same_trial(desk):
+    stage = desk.newcomer(PROLIFIC_PID="abc")
+    stage = desk.answer(stage)
+    again = desk.service.arrive({"PROLIFIC_PID": "abc"})
+    assert again == Welcome(stage.participant)
+    assert desk.service.visit(again.token).trial == stage.trial
+
+
+def test_the_browser_remembers_people_without_a_name(desk):
+    stage = desk.newcomer()
+    assert desk.service.arrive({}, stage.participant) == Welcome(stage.participant)
+    assert desk.service.arrive({}) != Welcome(stage.participant)
+    # A named link wins over what the browser remembers: shared computers exist.
+    named = desk.service.arrive({"puid": "77"}, stage.participant)
+    assert named != Welcome(stage.participant)
+
+
+def test_a_second_session_of_the_same_person_is_turned_away(desk):
+    finish(desk, desk.newcomer(PROLIFIC_PID="abc", SESSION_ID="1"))
+    again = desk.service.arrive({"PROLIFIC_PID": "abc", "SESSION_ID": "1"})
+    assert isinstance(again, Welcome)
+    assert desk.service.visit(again.token).kind == "finished"
+    other = desk.service.arrive({"PROLIFIC_PID": "abc", "SESSION_ID": "2"})
+    assert other == Turned("already")
+
+
+def test_mturk_preview_creates_nobody(desk):
+    entry = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "workerId": "w"}
+    assert desk.service.arrive(entry) == Turned("preview")
+    assert desk.rows("SELECT count(*) FROM participants") == [(0,)]
+
+
+def test_an_older_tab_is_told(desk):
+    stage = desk.newcomer()
+    newer = desk.service.visit(stage.participant)
+    old = desk.service.answer(stage.participant, stage.trial.token, "left", visit=stage.visit)
+    assert old.kind == "elsewhere"
+    assert desk.rows("SELECT count(*) FROM answers") == [(1,)], "the answer itself is kept"
+    assert newer.visit == stage.visit + 1
+
+
+def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
+    stage = desk.newcomer()
+    desk.control.pause("test")
+    assert desk.answer(stage).kind == "paused"
+    assert desk.rows("SELECT count(*) FROM answers") == [(1,)]
+    assert desk.service.arrive({}) == Turned("paused")
+    desk.control.resume("test")
+    assert desk.service.visit(stage.participant).kind == "trial"
+
+
+@pytest.mark.parametrize("desk", [FULL], indirect=True)
+def test_at_a_stop_people_in_the_middle_finish_and_others_are_turned_away(desk):
+    stage = desk.newcomer()
+    desk.control.stop("test")
+    assert desk.service.arrive({}) == Turned("full", "FULL1", "")
+    while stage.kind in ("practice", "trial"):
+        stage = desk.answer(stage)
+    assert stage.kind == "feedback"
+    desk.control.reopen("test")
+    assert isinstance(desk.service.arrive({}), Welcome)
+
+
+def test_a_late_answer_is_kept_and_marked(desk):
+    stage = desk.newcomer()
+    desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
+    desk.answer(stage)
+    assert desk.rows("SELECT late FROM answers") == [(1,)]
+
+
+def test_looking_again_renews_the_lease(desk):
+    stage = desk.newcomer()
+    desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
+    stage = desk.service.visit(stage.participant)
+    desk.answer(stage)
+    assert desk.rows("SELECT late FROM answers") == [(0,)]
+
+
+BUDGET = SHORT + "idle_minutes = 10\n[budget]\nanswers = 16\n"
+
+
+@pytest.mark.parametrize("desk", [BUDGET], indirect=True)
+def test_the_budget_is_promised_not_just_spent(desk):
+    stages = [desk.newcomer() for _ in range(3)]
+    assert [stage.trials for stage in stages] == [6, 6, 4]
+    assert desk.service.arrive({}).kind == "full"
+    for stage in stages:
+        assert finish(desk, stage).kind == "finished"
+    assert desk.rows("SELECT count(*) FROM answers") == [(16,)]
+
+
+@pytest.mark.parametrize("desk", [BUDGET], indirect=True)
+def test_what_was_set_aside_for_people_who_left_is_given_to_others(desk):
+    left, *_ = [desk.newcomer() for _ in range(3)]
+    desk.answer(left)
+    desk.now += 11 * 60_000
+    stages = [desk.newcomer() for _ in range(3)]
+    assert sum(stage.trials for stage in stages) == 15
+    # There is no room any more for the one who comes back; they leave with thanks.
+    assert desk.service.visit(left.participant).kind == "expired"
+    for stage in stages:
+        finish(desk, stage)
+    assert desk.rows("SELECT count(*) FROM answers") == [(16,)]
+
+
+@pytest.mark.parametrize("desk", [BUDGET], indirect=True)
+def test_who_comes_back_while_there_is_room_goes_on(desk):
+    left = desk.newcomer()
+    stage = desk.answer(left)
+    desk.now += 11 * 60_000
+    back = desk.service.visit(left.participant)
+    assert back.trial == stage.trial
+    assert [desk.newcomer().trials, desk.newcomer().trials] == [6, 4]
+
+
+PEOPLE = SHORT + "[budget]\nparticipants = 5\n"
+
+
+@pytest.mark.parametrize("desk", [PEOPLE], indirect=True)
+def test_concurrent_arrivals_never_exceed_the_budget_of_people(desk):
+    came = []
+
+    def arrive():
+        came.append(desk.service.arrive({}))
+
+    threads = [threading.Thread(target=arrive) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(one, Welcome) for one in came) == 5
+    assert sum(isinstance(one, Turned) for one in came) == 35
+
+
+def test_nobody_gets_a_triplet_twice(tmp_path):
+    toml = "[session]\ntrials = 11\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
+    desk = Desk(tmp_path / "few", toml, items=4)
+    stage = finish(desk, desk.newcomer())
+    rows = desk.rows(
+        "SELECT anchor, min(left, right), max(left, right) FROM queries WHERE slot >= 0"
+    )
+    assert len(rows) == len(set(rows)) == 11, "there are only 12 questions about 4 items"
+    assert stage.kind == "feedback"
+    desk.close()
+
+
+def test_more_trials_than_questions_end_in_known_ones(tmp_path):
+    toml = "[session]\ntrials = 20\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
+    desk = Desk(tmp_path / "few", toml, items=4)
+    finish(desk, desk.newcomer())
+    purposes = dict(desk.rows("SELECT purpose, count(*) FROM queries GROUP BY 1"))
+    assert purposes == {"random": 12, "catch": 8}
+    desk.close()
+
+
+def test_sides_are_balanced_and_repeats_are_swapped(tmp_path):
+    toml = "[session]\ntrials = 80\npractice = 0\nrepeat = 0.2\nbreak_every = 0\n"
+    desk = Desk(tmp_path / "words", toml)
+    finish(desk, desk.newcomer())
+    rows = desk.rows(
+        "SELECT left < right FROM queries WHERE slot >= 0 AND purpose IN ('random', 'active')"
+    )
+    assert 0.35 < sum(row[0] for row in rows) / len(rows) < 0.65
+    pairs = desk.rows(
+        "SELECT q.left, q.right, o.left, o.right FROM queries q JOIN queries o ON o.id = q.repeats"
+    )
+    assert len(pairs) == 16
+    assert all((a, b) == (d, c) for a, b, c, d in pairs)
+    desk.close()
+
+
+def test_answers_cannot_be_changed_or_deleted(desk):
+    desk.answer(desk.newcomer())
+    raw = sqlite3.connect(desk.database.path)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        raw.execute("UPDATE answers SET side = 'right'")
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        raw.execute("DELETE FROM answers")
+    raw.close()
+
+
+def test_entry_parameters_are_stored_but_bounded(desk):
+    desk.service.arrive({f"p{number}": "x" * 1000 for number in range(100)})
+    ((entry,),) = desk.rows("SELECT entry FROM participants")
+    assert len(entry) < 12_000
