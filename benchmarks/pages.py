@@ -134,9 +134,9 @@ def main() -> None:
     page = Page("pages", "What a participant's page costs", "make bench-pages")
     page.text(
         f"{answers} answers, one after the other, {TRIALS} by each person; each is stored by a "
-        "commit that waits for the disk before the next trial is sent. The aim is a median of at most 10 ms "
-        "in the application, 60 kB for a first trial and 3 kB for each further one, stimuli "
-        "not counted."
+        "commit that waits for the disk before the next trial is sent. The aim is a median of at "
+        "most 10 ms in the application, 60 kB for a first trial and 3 kB for each further one, "
+        "stimuli not counted."
     )
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as home:
