@@ -60,9 +60,9 @@ class Person:
         assert trial is not None
         side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)
         rt = float(self._rng.lognormal(np.log(self._rt), 0.4))
-        timings: dict[str, Any] = {"rt_ms": rt, "blur": []}
+        timings: dict[str, Any] = {"rt_ms": rt, "away": []}
         if self._rng.random() < self._blur:
-            timings["blur"] = [[100.0, 900.0]]
+            timings["away"] = [["blur", 100.0, 900.0]]
         return self.service.answer(
             self.token,
             trial.token,

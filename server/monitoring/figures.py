@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from math import isfinite
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lore_active.learner import FIRST_AUDIT
-from lore_active.stopping import Share
+from lore_active.pacing import FIRST_AUDIT
 from server.monitoring import words
 from server.monitoring.history import History
 from server.monitoring.ledger import CATCH, Columns
 from server.monitoring.outlook import outlook
 from server.monitoring.quality import RULES, Quality
+from server.monitoring.table import Rows, number, presence
 from server.store.collection import State
 from server.store.monitoring import DecisionRow, EventRow, MachineRow, Person
 
 MINUTE_MS = 60_000
-# Somebody who has not been seen for this long is probably not looking at the page.
-HERE_MS = 5 * MINUTE_MS
 PACE_MINUTES = 5
 SPARK_MINUTES = 60
-UNDER_WAY = ("consent", "instructions", "practice", "trials")
 # A worker that has not been heard of for this long is in trouble, or in a very long audit.
 SILENT_MS = 60_000
 # How the worker signs what its stopping rule decides.
 RULE = "stopping rule"
-NO_SHARE = asdict(Share(0, 0.5, 0.0, 1.0))
+NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class Facts:
     bytes: int
 
 
-def figures(facts: Facts) -> dict[str, Any]:
+def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     """All but the map."""
     collected = sum(one.done for one in facts.people)
     return {
@@ -57,7 +53,10 @@ def figures(facts: Facts) -> dict[str, Any]:
         "stopping": stopping(facts.decision),
         "accuracy": accuracy(facts.history),
         "spectrum": spectrum(facts.history),
-        "participants": participants(facts),
+        "participants": {
+            "rules": RULES,
+            "rows": [rows.row(one, facts.qualities[one.id], facts.now) for one in facts.people],
+        },
         "machine": machine(facts),
         "log": [_event(one) for one in facts.events],
     }
@@ -111,20 +110,6 @@ def stopped_by_rule(events: list[EventRow]) -> bool:
     return next(stops, False)
 
 
-def presence(people: list[Person], now: int) -> dict[str, int]:
-    """How many are here now, have finished, or left."""
-    under_way = [one for one in people if one.stage in UNDER_WAY]
-    here = sum(now - one.seen_at < HERE_MS for one in under_way)
-    return {
-        "all": len(people),
-        "now": here,
-        "finished": sum(one.stage in ("feedback", "finished") for one in people),
-        "left": len(under_way) - here + sum(one.stage == "expired" for one in people),
-        "declined": sum(one.stage == "declined" for one in people),
-        "excluded": sum(one.excluded for one in people),
-    }
-
-
 def pace(received_at: Any, now: int) -> tuple[float, list[int]]:
     """Answers per minute of late, and answers in each of the last sixty minutes."""
     recent = received_at[np.searchsorted(received_at, now - SPARK_MINUTES * MINUTE_MS) :]
@@ -149,9 +134,9 @@ def dimensions(facts: Facts) -> dict[str, Any]:
         "evidence": [
             {
                 "rank": one["rank"],
-                "worse": _number(one["worse"], 6),
-                "error": _number(one["error"], 6),
-                "accuracy": _number(one["accuracy"], 4),
+                "worse": number(one["worse"], 6),
+                "error": number(one["error"], 6),
+                "accuracy": number(one["accuracy"], 4),
             }
             for one in ranks
         ],
@@ -172,8 +157,8 @@ def stopping(decision: DecisionRow | None) -> dict[str, Any]:
         {
             "name": one["name"],
             "title": words.TITLES.get(one["name"], one["name"]),
-            "value": _number(float(one["value"]), 4),
-            "threshold": _number(float(one["threshold"]), 4),
+            "value": number(float(one["value"]), 4),
+            "threshold": number(float(one["threshold"]), 4),
             "passed": bool(one["passed"]),
             "words": one["words"],
         }
@@ -194,10 +179,10 @@ def accuracy(history: History) -> dict[str, Any]:
     ceiling = history.latest.get("ceiling")
     return {
         "count": share["count"],
-        "value": _number(share["value"], 4),
-        "low": _number(share["low"], 4),
-        "high": _number(share["high"], 4),
-        "ceiling": _number(ceiling, 4),
+        "value": number(share["value"], 4),
+        "low": number(share["low"], 4),
+        "high": number(share["high"], 4),
+        "ceiling": number(ceiling, 4),
         "chance": 0.5,
         "words": words.accuracy(share, ceiling),
         "history": {
@@ -223,35 +208,6 @@ def spectrum(history: History) -> dict[str, Any]:
     }
 
 
-def participants(facts: Facts) -> dict[str, Any]:
-    """The table, and the rules behind its flags."""
-    rows = [_row(one, facts.qualities[one.id], facts.now) for one in facts.people]
-    return {"rules": RULES, "rows": rows}
-
-
-def _row(one: Person, quality: Quality, now: int) -> dict[str, Any]:
-    here = one.stage in UNDER_WAY and now - one.seen_at < HERE_MS
-    return {
-        "id": one.id,
-        "external": one.external,
-        "stage": one.stage,
-        "here": here,
-        "done": one.done,
-        "trials": one.trials,
-        "excluded": bool(one.excluded),
-        "seen_at": one.seen_at,
-        "catch": [quality.catch_right, quality.catches],
-        "repeats": [quality.repeats_alike, quality.repeats],
-        "left": _number(quality.left, 2),
-        "median_ms": _number(quality.median_ms, 0),
-        "fast": _number(quality.fast, 2),
-        "blurred": _number(quality.blurred, 2),
-        "agreement": _number(quality.agreement, 2),
-        "flags": list(quality.flags),
-        "feedback": one.feedback,
-    }
-
-
 def asked(columns: Columns, items: int) -> list[list[int]]:
     """How often each item was the anchor, and how often an option."""
     counts = columns.purpose != CATCH
@@ -274,11 +230,11 @@ def machine(facts: Facts) -> dict[str, Any]:
         "trouble": one.trouble,
         "lag_answers": max(0, newest - one.up_to_seq),
         "version": facts.history.version,
-        "seconds": {name: _number(value, 3) for name, value in one.seconds.items()},
+        "seconds": {name: number(value, 3) for name, value in one.seconds.items()},
         "ready": one.ready,
         "out": one.out,
         "fallback": one.fallback,
-        "random_share": _number(facts.history.latest.get("random_share"), 3),
+        "random_share": number(facts.history.latest.get("random_share"), 3),
         "bytes": facts.bytes,
     }
 
@@ -291,8 +247,3 @@ def _event(one: EventRow) -> dict[str, Any]:
         "participant": one.participant,
         "detail": one.detail,
     }
-
-
-def _number(value: float | None, digits: int) -> float | None:
-    """Rounded; None where there is none, infinity included."""
-    return None if value is None or not isfinite(value) else round(value, digits)

@@ -35,6 +35,10 @@ class Columns:
     blurred: Numbers
     rt_ms: Floats
 
+    def since(self, count: int) -> Columns:
+        """All but the first `count`."""
+        return Columns(**{name: column[count:] for name, column in self.__dict__.items()})
+
     @property
     def decided(self) -> Flags:
         """Answers that name an option: no skips and time-outs."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite, log
 from typing import Any
 
-from lore_active.learner import AUDIT_GROWTH
+from lore_active.pacing import AUDIT_GROWTH
 
 # Evidence fainter than this, in standard errors, may as well turn round: nothing to go by.
 FAINTEST = 0.5

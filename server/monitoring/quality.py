@@ -53,40 +53,98 @@ class Quality:
     flags: tuple[str, ...]
 
 
-def qualities(columns: Columns, embedding: Floats, people: int) -> list[Quality]:
-    """Figures of participants 0 to `people`, in one pass over all answers."""
-    size = people + 1
-    who = columns.participant
+COUNTS = (
+    "answers",
+    "catches",
+    "catch_right",
+    "repeats",
+    "repeats_alike",
+    "sides",
+    "lefts",
+    "times",
+    "fast",
+    "blurred",
+    "judged",
+)
 
-    def counted(which: Flags) -> Numbers:
-        return np.bincount(who[which], minlength=size).astype(np.int64)
 
+class Qualities:
+    """Everybody's figures, brought up to date by what is new: an answer touches one person."""
+
+    def __init__(self) -> None:
+        self.of: list[Quality] = []
+        self._taken = 0
+        self._version = -1
+        self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
+        self._agrees = np.zeros(0, dtype=np.int64)
+        self._times: list[list[float]] = []
+
+    def update(self, columns: Columns, embedding: Floats, version: int, people: int) -> None:
+        """Take in the answers since the last time; `version` is the embedding's.
+
+        Participants are numbers up to `people`; place 0 of `of` belongs to nobody.
+        """
+        self._make_room(people + 1)
+        new = columns.since(self._taken)
+        self._taken += len(new.seq)
+        touched = np.unique(new.participant)
+        self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
+        for who, rt in zip(new.participant.tolist(), new.rt_ms.tolist(), strict=True):
+            if rt == rt:
+                self._times[who].append(rt)
+        if version != self._version:
+            # Another model agrees with other answers, old ones included.
+            self._version = version
+            self._agrees = self._counted(columns, _agreeing(columns, embedding))
+            touched = np.arange(people + 1)
+        else:
+            self._agrees += self._counted(new, _agreeing(new, embedding))
+        for who in touched.tolist():
+            self.of[who] = self._quality(who, bool(embedding.shape[1]))
+
+    def _make_room(self, size: int) -> None:
+        missing = size - len(self.of)
+        self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
+        self._agrees = np.pad(self._agrees, (0, missing))
+        self._times += [[] for _ in range(missing)]
+        self.of += [self._quality(who, False) for who in range(size - missing, size)]
+
+    def _counted(self, columns: Columns, which: Flags) -> Numbers:
+        return np.bincount(columns.participant[which], minlength=len(self.of)).astype(np.int64)
+
+    def _quality(self, who: int, modelled: bool) -> Quality:
+        counts = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
+        if not modelled:
+            counts["judged"] = 0
+        times = self._times[who]
+        median = float(np.median(times)) if times else np.nan
+        return _quality({**counts, "agrees": int(self._agrees[who])}, median)
+
+
+def _conditions(columns: Columns) -> list[Flags]:
+    """Which answers each of COUNTS counts."""
     decided = columns.decided
     catch = decided & (columns.purpose == CATCH)
     repeat = decided & (columns.purpose == REPEAT) & (columns.before != NOTHING)
     timed = ~np.isnan(columns.rt_ms)
-    # In a catch question an option may be the anchor itself; the model has nothing to say there.
-    judged = decided & (columns.purpose != CATCH)
-    agrees = judged & _agreeing(columns, embedding) if embedding.shape[1] else judged & False
-    table = {
-        "answers": counted(np.ones(len(who), dtype=bool)),
-        "catches": counted(catch),
-        "catch_right": counted(catch & (columns.chosen == columns.nearer)),
-        "repeats": counted(repeat),
-        "repeats_alike": counted(repeat & (columns.chosen == columns.before)),
-        "sides": counted(decided),
-        "lefts": counted(decided & (columns.chosen == columns.left)),
-        "times": counted(timed),
-        "fast": counted(timed & (columns.rt_ms < FAST_MS)),
-        "blurred": counted(columns.blurred > 0),
-        "judged": counted(judged) if embedding.shape[1] else np.zeros(size, dtype=np.int64),
-        "agrees": counted(agrees),
-    }
-    medians = _medians(who[timed], columns.rt_ms[timed], size)
     return [
-        _quality({name: int(column[one]) for name, column in table.items()}, float(medians[one]))
-        for one in range(size)
+        np.ones(len(columns.seq), dtype=bool),
+        catch,
+        catch & (columns.chosen == columns.nearer),
+        repeat,
+        repeat & (columns.chosen == columns.before),
+        decided,
+        decided & (columns.chosen == columns.left),
+        timed,
+        timed & (columns.rt_ms < FAST_MS),
+        columns.blurred > 0,
+        _judged(columns),
     ]
+
+
+def _judged(columns: Columns) -> Flags:
+    # In a catch question an option may be the anchor itself; the model has nothing to say there.
+    return np.asarray(columns.decided & (columns.purpose != CATCH))
 
 
 def _quality(of: dict[str, int], median: float) -> Quality:
@@ -132,21 +190,10 @@ def flags(one: Quality) -> tuple[str, ...]:
 
 def _agreeing(columns: Columns, z: Floats) -> Flags:
     """Whether the model, too, has the chosen option nearer."""
+    judged = _judged(columns)
+    if not z.shape[1]:
+        return judged & False
     anchor = z[columns.anchor]
-    chosen = np.linalg.norm(anchor - z[columns.chosen], axis=1)
-    other = np.linalg.norm(anchor - z[columns.other], axis=1)
-    return np.asarray(chosen < other)
-
-
-def _medians(who: Numbers, values: Floats, size: int) -> Floats:
-    """The median of each participant's values; NaN where there are none."""
-    order = np.lexsort((values, who))
-    ordered = values[order]
-    counts = np.bincount(who, minlength=size)
-    starts = np.cumsum(counts) - counts
-    found = np.full(size, np.nan)
-    some = counts > 0
-    low = starts[some] + (counts[some] - 1) // 2
-    high = starts[some] + counts[some] // 2
-    found[some] = 0.5 * (ordered[low] + ordered[high])
-    return found
+    chosen = np.square(anchor - z[columns.chosen]).sum(axis=1)
+    other = np.square(anchor - z[columns.other]).sum(axis=1)
+    return np.asarray(judged & (chosen < other))

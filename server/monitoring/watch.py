@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lore_active.study import LoadedStudy
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
 from server.monitoring.picture import embedding_of, placed
-from server.monitoring.quality import qualities
+from server.monitoring.quality import Qualities
+from server.monitoring.table import Rows
 from server.store import collection, learning
 from server.store import monitoring as store
 from server.store.database import Connection, Database
@@ -27,8 +27,10 @@ EVENTS_SHOWN = 40
 # Pace and presence change without anything being stored: look again after this long.
 BUSY_MS, QUIET_MS = 10_000, 60_000
 BUSY_FOR_MS = 65 * 60_000
-# Recent participants, and all with a flag or excluded; the others are in the export.
-MOST_PEOPLE = 400
+# While answers come in, every look would find something new; between decisions this is soon enough.
+REST_MS = 2_000
+# Those with a flag or excluded first, then whoever was here last; the others are in the export.
+MOST_PEOPLE = 250
 
 
 @dataclass(frozen=True)
@@ -50,19 +52,26 @@ class Watch:
         self._lock = threading.Lock()
         self._ledger = Ledger()
         self._history = History()
+        self._qualities = Qualities()
+        self._rows = Rows()
         self._model: ModelRow | None = None
+        self._found: dict[str, Any] = {}
         self._updates: dict[bool, Update] = {}
-        self._key = ""
+        self._key = _Key("", "")
+        self._read_at = 0
 
     def update(self, with_names: bool) -> Update:
         """The newest; `with_names` tells who participants are to the recruiting service."""
         with self._lock:
             now = self.clock()
             key = self.database.read(lambda c: _key(c, now))
-            if key != self._key:
-                found = self.database.read(lambda c: self._read(c, now))
-                self._updates = {named: _packed(key, found, named) for named in (True, False)}
-                self._key = key
+            rested = now - self._read_at >= REST_MS
+            if key.decided != self._key.decided or (rested and key != self._key):
+                self._found = self.database.read(lambda c: self._read(c, now))
+                self._updates = {}
+                self._key, self._read_at = key, now
+            if with_names not in self._updates:
+                self._updates[with_names] = _packed(self._key.whole, self._found, with_names)
             return self._updates[with_names]
 
     def _read(self, c: Connection, now: int) -> dict[str, Any]:
@@ -78,13 +87,14 @@ class Watch:
         people = store.people(c)
         newest = max((one.id for one in people), default=0)
         z = embedding_of(self._model, items)
+        self._qualities.update(columns, z, self._history.version, newest)
         facts = Facts(
             now=now,
             state=state,
             items=items,
             people=people,
             columns=columns,
-            qualities=qualities(columns, np.asarray(z), newest),
+            qualities=self._qualities.of,
             history=self._history,
             decision=store.decision(c),
             events=store.events(c, EVENTS_SHOWN),
@@ -93,7 +103,7 @@ class Watch:
         )
         return {
             "at": now,
-            **figures(facts),
+            **figures(facts, self._rows),
             "map": {**placed(self._model, items), "asked": asked(columns, items)},
         }
 
@@ -103,12 +113,23 @@ class Watch:
         return sum(file.stat().st_size for file in files if file.exists())
 
 
-def _key(c: Connection, now: int) -> str:
+@dataclass(frozen=True)
+class _Key:
+    """Digests of all that an update shows, and of what somebody decided: that is shown at once."""
+
+    whole: str
+    decided: str
+
+
+def _key(c: Connection, now: int) -> _Key:
     pulse = store.pulse(c)
     every = BUSY_MS if now - pulse.seen_at < BUSY_FOR_MS else QUIET_MS
     state = collection.state(c)
-    text = repr((pulse, state, now // every))
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return _Key(_digest((pulse, state, now // every)), _digest((pulse.event, state)))
+
+
+def _digest(what: object) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:20]
 
 
 def _packed(key: str, found: dict[str, Any], with_names: bool) -> Update:

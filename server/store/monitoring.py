@@ -132,7 +132,7 @@ def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
         "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
         "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
         "a.received_at, CASE WHEN json_valid(a.timings) "
-        "THEN coalesce(json_array_length(a.timings, '$.blur'), 0) > 0 ELSE 0 END "
+        "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
         "WHERE a.seq > ? AND q.purpose <> 'practice' ORDER BY a.seq LIMIT ?",

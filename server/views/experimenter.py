@@ -183,4 +183,5 @@ def _done() -> AnyResponse:
 def _problem(words: str) -> AnyResponse:
     if request.headers.get("X-Monitor"):
         return make_response(jsonify(problem=words), 409)
-    return make_response(render_template("monitor/problem.html", words=words), 409)
+    page = render_template("monitor/problem.html", words=words, back=url_for("monitor.show"))
+    return make_response(page, 409)

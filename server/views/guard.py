@@ -8,11 +8,26 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Flask, Response, abort, current_app, g, redirect, request, url_for
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    abort,
+    current_app,
+    g,
+    jsonify,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.monitoring.watch import Watch
 from server.security import Access, Role, Session
+from server.store.database import StoreTrouble
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -46,6 +61,8 @@ def protect(pages: Blueprint) -> None:
     pages.url_defaults(_push)
     pages.before_request(_guard)
     pages.after_request(_headers)
+    pages.register_error_handler(HTTPException, _http_error)
+    pages.register_error_handler(StoreTrouble, _store_trouble)
 
 
 def access(name: str) -> Access:
@@ -141,6 +158,27 @@ def _from_here() -> bool:
 def _matches(wanted: str | None) -> bool:
     given = request.form.get("csrf", "")
     return bool(wanted) and hmac.compare_digest(given.encode(), (wanted or "").encode())
+
+
+def _http_error(error: HTTPException) -> AnyResponse:
+    words = {
+        401: "Please sign in first.",
+        403: "You may not do this, or the page was too old. Go back, load it anew and try again.",
+        404: "There is nothing at this address.",
+    }
+    return _told(words.get(error.code or 500, error.name), error.code or 500)
+
+
+def _store_trouble(error: StoreTrouble) -> AnyResponse:
+    current_app.logger.warning("%s", error)
+    return _told("The database is busy; nothing was changed. Please try again.", 503)
+
+
+def _told(words: str, code: int) -> AnyResponse:
+    if _wants_data():
+        return make_response(jsonify(problem=words), code)
+    back = url_for("experimenter.studies")
+    return make_response(render_template("monitor/problem.html", words=words, back=back), code)
 
 
 def _headers(response: Response) -> Response:

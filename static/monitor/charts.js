@@ -31,6 +31,11 @@ function draw(place, words, data, options) {
     style: { fontSize: "12px", fontFamily: "inherit", background: "transparent", color: "inherit", overflow: "visible" },
     ...options(width),
   });
+  // The chart as a whole speaks; its parts would only say "line" and "dot".
+  for (const part of chart.querySelectorAll("[aria-label], [aria-description]")) {
+    part.removeAttribute("aria-label");
+    part.removeAttribute("aria-description");
+  }
   chart.setAttribute("role", "img");
   chart.setAttribute("aria-label", words);
   place.replaceChildren(chart);

@@ -1,0 +1,70 @@
+"""The table of participants: who they are, how far they are, how well they answer."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from server.monitoring.quality import Quality
+from server.store.monitoring import Person
+
+# Somebody who has not been seen for this long is probably not looking at the page.
+HERE_MS = 5 * 60_000
+UNDER_WAY = ("consent", "instructions", "practice", "trials")
+
+
+class Rows:
+    """Rows of the table, made again only for whom something changed."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Person, Quality, bool, dict[str, Any]]] = {}
+
+    def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
+        """One participant's."""
+        here = one.stage in UNDER_WAY and now - one.seen_at < HERE_MS
+        made = self._made.get(one.id)
+        if made is None or made[:3] != (one, quality, here):
+            made = (one, quality, here, _row(one, quality, here))
+            self._made[one.id] = made
+        return made[3]
+
+
+def presence(people: list[Person], now: int) -> dict[str, int]:
+    """How many are here now, have finished, or left."""
+    under_way = [one for one in people if one.stage in UNDER_WAY]
+    here = sum(now - one.seen_at < HERE_MS for one in under_way)
+    return {
+        "all": len(people),
+        "now": here,
+        "finished": sum(one.stage in ("feedback", "finished") for one in people),
+        "left": len(under_way) - here + sum(one.stage == "expired" for one in people),
+        "declined": sum(one.stage == "declined" for one in people),
+        "excluded": sum(one.excluded for one in people),
+    }
+
+
+def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "external": one.external,
+        "stage": one.stage,
+        "here": here,
+        "done": one.done,
+        "trials": one.trials,
+        "excluded": bool(one.excluded),
+        "seen_at": one.seen_at,
+        "catch": [quality.catch_right, quality.catches],
+        "repeats": [quality.repeats_alike, quality.repeats],
+        "left": number(quality.left, 2),
+        "median_ms": number(quality.median_ms, 0),
+        "fast": number(quality.fast, 2),
+        "blurred": number(quality.blurred, 2),
+        "agreement": number(quality.agreement, 2),
+        "flags": list(quality.flags),
+        "feedback": one.feedback,
+    }
+
+
+def number(value: float | None, digits: int) -> float | None:
+    """Rounded; None where there is none, infinity included."""
+    return None if value is None or not isfinite(value) else round(value, digits)

@@ -1,0 +1,181 @@
+"""The monitor with a study behind it: live, readable, the same after an exclusion is undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from lore_active.observers import gaussian_space
+from tests.browser.monitoring import answer, assert_sound, monitor
+from tests.crowd import Person, take_turns
+from tests.watching import guarded_study
+
+TOML = "[session]\ntrials = 50\npractice = 0\nbreak_every = 0\nfeedback = false\n"
+SPACE = gaussian_space(12, 2, 5)
+
+
+@pytest.fixture
+def server(serve, tmp_path):
+    return serve(guarded_study(tmp_path / "words", TOML))
+
+
+def people(server, many=3):
+    service = server.studies["words"].service
+    return [Person(service, SPACE, seed) for seed in range(1, many + 1)]
+
+
+def collect(server, crowd):
+    worker = server.worker("words")
+    for _ in take_turns(crowd, worker.turn, every=8):
+        pass
+    while worker.turn():
+        pass
+    return worker
+
+
+WINDOWS = {
+    "desktop": {"viewport": {"width": 1400, "height": 900}},
+    "dark": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "has_touch": True},
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_it_is_sound_in_every_window(chromium, server, window):
+    service = server.studies["words"].service
+    crowd = people(server)
+    crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0, name="abc"))
+    collect(server, crowd)
+    page = monitor(chromium, server.address, "words", **WINDOWS[window])
+    expect(page.locator(".plot")).to_have_count(5)
+    expect(page.locator("svg.map .item")).to_have_count(12)
+    expect(page.locator("#criteria li")).to_have_count(6)
+    page.locator("#item").select_option("3")
+    expect(page.locator("#inspector h3")).to_have_text("word03")
+    page.get_by_text("When is a flag raised?").click()
+    assert_sound(page)
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0
+    page.get_by_role("button", name="Exclude participant 4").click()
+    assert_sound(page)
+    page.context.close()
+
+
+def test_an_empty_study_is_sound_too(chromium, server):
+    page = monitor(chromium, server.address, "words")
+    expect(page.locator("#headline")).to_have_text("Nobody has answered yet.")
+    assert_sound(page)
+    page.context.close()
+
+
+def test_it_follows_while_people_answer(chromium, server):
+    page = monitor(chromium, server.address, "words", viewport={"width": 1200, "height": 700})
+    expect(page.locator("#answers")).to_have_text("0")
+    page.locator("#accuracy").scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    assert before > 300
+    collect(server, people(server))
+    expect(page.locator("#answers")).to_have_text("150", timeout=10_000)
+    expect(page.locator("#people")).to_contain_text("3 finished")
+    expect(page.locator("svg.map .item")).to_have_count(12)
+    # Cards that fill with charts above must not push away what is being read.
+    top = page.evaluate("document.getElementById('accuracy').getBoundingClientRect().top")
+    assert 0 <= top <= 700
+    assert_sound(page)
+    page.context.close()
+
+
+def test_an_update_replaces_only_what_changed(chromium, server):
+    collect(server, people(server))
+    page = monitor(chromium, server.address, "words")
+    page.locator("#frame").select_option("principal")
+    page.evaluate("for (const one of document.querySelectorAll('.plot, .item')) one.mine = true")
+    version = page.locator("body").get_attribute("data-version")
+    server.studies["words"].service.arrive({})
+    expect(page.locator("body")).not_to_have_attribute("data-version", version, timeout=10_000)
+    kept = page.evaluate(
+        "[...document.querySelectorAll('#rank-chart .plot, .item')].every(one => one.mine)"
+    )
+    assert kept
+    expect(page.locator("#frame")).to_have_value("principal")
+    page.context.close()
+
+
+def test_nothing_new_means_nothing_sent(chromium, server):
+    page = monitor(chromium, server.address, "words")
+    statuses = []
+    page.on("response", lambda reply: "data" in reply.url and statuses.append(reply.status))
+    with page.expect_response(lambda reply: reply.url.endswith("/data") and reply.status == 304):
+        pass
+    assert 304 in statuses
+    page.context.close()
+
+
+def positions(page):
+    return page.evaluate(
+        "[...document.querySelectorAll('.item')].map(one => one.getAttribute('transform'))"
+    )
+
+
+def test_exclusion_changes_the_map_and_is_undone(chromium, server):
+    service = server.studies["words"].service
+    crowd = people(server)
+    crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0))
+    worker = collect(server, crowd)
+    page = monitor(chromium, server.address, "words", reduced_motion="reduce")
+    page.get_by_role("button", name="Flagged").click()
+    expect(page.locator("#people-rows tr")).to_have_count(1)
+    before = positions(page)
+    page.get_by_role("button", name="Exclude participant 4").click()
+    answer(page, "Exclude", reason="one key")
+    expect(page.locator("#people-rows tr.excluded")).to_have_count(1)
+    while worker.turn():
+        pass
+    expect(page.locator("#log li").first).to_contain_text("exclude № 4 by Ada: “one key”")
+    page.wait_for_selector("#people >> text=1 excluded")
+    version = page.locator("body").get_attribute("data-version")
+    expect(page.locator("body")).not_to_have_attribute("data-version", version, timeout=15_000)
+    without = positions(page)
+    assert without != before
+    page.get_by_role("button", name="Restore participant 4").click()
+    answer(page, "Restore", reason="a mistake")
+    expect(page.locator("#people-rows tr.excluded")).to_have_count(0)
+    while worker.turn():
+        pass
+    expect(page.locator("#log li").first).to_contain_text("restore № 4")
+    fitted = server.app.extensions["watch"]["words"]
+    assert fitted.update(True).version
+    page.context.close()
+
+
+def test_exports_come_as_files(chromium, server):
+    collect(server, people(server, 1))
+    page = monitor(chromium, server.address, "words")
+    for name, first in {"answers.csv": "seq,participant", "embedding.csv": "item"}.items():
+        with page.expect_download() as download:
+            page.get_by_role("link", name=name).click()
+        assert download.value.suggested_filename == f"words-{name}"
+        text = Path(download.value.path()).read_text()
+        assert text.startswith(first)
+    page.context.close()
+
+
+def test_on_paper_there_are_figures_and_no_levers(chromium, server):
+    collect(server, people(server))
+    page = monitor(chromium, server.address, "words")
+    page.emulate_media(media="print")
+    expect(page.locator(".levers")).to_be_hidden()
+    expect(page.locator("#headline")).to_be_visible()
+    expect(page.locator("#rank-chart .plot")).to_be_visible()
+    page.context.close()
+
+
+def test_a_lost_server_is_told_and_found_again(chromium, server):
+    page = monitor(chromium, server.address, "words")
+    page.context.set_offline(True)
+    expect(page.locator("#connection")).to_contain_text("does not answer", timeout=10_000)
+    page.context.set_offline(False)
+    expect(page.locator("#connection")).to_be_hidden(timeout=10_000)
+    page.context.close()
