@@ -7,6 +7,7 @@ const lore = (() => {
   const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
   const MEDIA_PATIENCE = 8000;
   const TRIES = 3;
+  const MOST_AWAY = 50;
   const PENDING = "lore-pending";
   const kept = new Map(); // pictures of the next trial, held so that they stay decoded
 
@@ -191,7 +192,7 @@ const lore = (() => {
     (event) => {
       const form = event.target;
       const answering = form.classList.contains("trial");
-      if (form.dataset.state === "sent" || (answering && form.dataset.state !== "open")) {
+      if (form.dataset.state === "sent" || (answering && tooEarly(form))) {
         event.preventDefault();
         event.stopImmediatePropagation();
         return;
@@ -206,6 +207,11 @@ const lore = (() => {
     },
     true,
   );
+
+  // Also what was pressed before, and only handled now because the page was busy.
+  const tooEarly = (form) =>
+    form.dataset.state !== "open" ||
+    (gesture && gesture.time < trial.onset + Number(form.dataset.minView || 0));
 
   function measured() {
     const time = gesture?.time ?? performance.now();
@@ -229,7 +235,7 @@ const lore = (() => {
   }
   function back(what, time) {
     if (!trial || trial.since[what] === undefined) return;
-    trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
+    if (trial.away.length < MOST_AWAY) trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
     delete trial.since[what];
   }
   addEventListener("blur", (event) => gone("blur", event.timeStamp));
@@ -251,8 +257,9 @@ const lore = (() => {
       pending = JSON.parse(sessionStorage.getItem(PENDING));
       sessionStorage.removeItem(PENDING);
     } catch {}
-    if (pending?.[0] !== form.elements.question.value || form.dataset.state !== "open") return;
+    if (pending?.[0] !== form.elements.question.value) return;
     form.elements.timings.value = pending[2];
+    form.dataset.state = "open";
     submit(form, pending[1], null);
   }
 

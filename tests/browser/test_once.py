@@ -135,6 +135,20 @@ def test_minimum_view_time(window, serve, tmp_path):
     assert count == 1 and rt >= 700
 
 
+def test_a_key_pressed_before_the_trial_was_seen_does_not_answer_it(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.press("I agree")
+    early = "new KeyboardEvent('keydown', {key: '1', bubbles: true})"
+    walk.page.evaluate(f"() => {{ window.early = {early}; }}")
+    walk.press("Begin")
+    walk.page.evaluate("() => document.dispatchEvent(early)")
+    assert walk.page.locator(".trial[data-state=open]").count() == 1
+    walk.page.evaluate(f"() => document.dispatchEvent({early})")
+    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
+
+
 def test_time_out_and_interval(window, serve, tmp_path):
     rules = "[trial]\ntimeout_ms = 400\ninterval_ms = 300\n"
     server = serve(write_study(tmp_path / "words", BARE.replace("20", "2") + rules))
