@@ -6,7 +6,7 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability clean
+	bench-salmon bench-learner bench-load bench-reliability bench-monitor clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-learner  seconds of refits, selections and audits"
 	@echo "make bench-load    many participants at once: how long an answer takes"
+	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make clean        remove environments and caches"
 
@@ -74,6 +75,9 @@ bench-salmon: .venv-salmon/.installed
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
+
+bench-monitor: .venv/.installed
+	$(BIN)/python -m benchmarks.monitor
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability
