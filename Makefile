@@ -6,7 +6,7 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-monitor clean
+	bench-salmon bench-learner bench-load bench-reliability bench-monitor screenshots clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
+	@echo "make screenshots  pictures of the monitor for docs/"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -75,6 +76,9 @@ bench-salmon: .venv-salmon/.installed
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
+
+screenshots: .venv/.installed
+	$(BIN)/python -m docs.screenshots.take
 
 bench-monitor: .venv/.installed
 	$(BIN)/python -m benchmarks.monitor
