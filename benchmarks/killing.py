@@ -148,12 +148,11 @@ def kill_cycles(
             before = answered()
             wait_until(lambda before=before: answered() > before + 5)  # type: ignore[misc]
             for what in (["server.web"], ["server.work"], ["server.web", "server.work"])[cycle % 3]:
-                # One that died before may still be waiting for its next start.
-                wait_until(lambda what=what: server.child(what) is not None)  # type: ignore[misc]
                 number = server.child(what)
-                assert number is not None
-                os.kill(number, signal.SIGKILL)
-                kills += 1
+                # A worker that died often may still be waiting for its next start.
+                if number is not None:
+                    os.kill(number, signal.SIGKILL)
+                    kills += 1
             if cycle % 10 == 9:
                 say(f"{cycle + 1} cycles, {answered()} answers acknowledged")
         before = answered()

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lore_active.asking import Asker
 from lore_active.questions import Questions, keys
 from lore_active.records import Purpose
 from lore_active.selection import Knowledge, Selector
-from lore_active.types import Floats
 
-# Without a model that predicts anything, one question in so many is uniformly random, to judge
-# by; the others cover the items.
-JUDGE_EVERY = 5
+# The asker's coordinates are in units of the temperature.
+TEMPERATURE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +31,15 @@ def covering(
     known: Knowledge,
     as_anchor: NDArray[np.int64],
     as_option: NDArray[np.int64],
-    judged: bool,
     rng: np.random.Generator,
 ) -> list[Choice]:
-    """Questions about the items asked least so far; some random ones if a model is `judged`."""
+    """Questions about the items asked least so far."""
     anchors, options, taken = as_anchor.copy(), as_option.copy(), set(known.taken)
     chosen = []
-    for k in range(n):
-        judge = judged and k % JUDGE_EVERY == JUDGE_EVERY - 1
-        if judge:
-            found = known.source.new(1, taken, rng)
-        else:
-            found = known.source.covering(anchors, options, taken, rng)
+    for _ in range(n):
+        found = known.source.covering(anchors, options, taken, rng)
         if len(found):
-            chosen.append(Choice(found[0], "random" if judge else "cover", 0.0))
+            chosen.append(Choice(found[0], "cover", 0.0))
             taken |= _keys(found, known)
     return chosen
 
@@ -53,7 +47,7 @@ def covering(
 def informative(
     n: int,
     known: Knowledge,
-    wider: Floats,
+    asker: Asker,
     selector: Selector,
     random_share: float,
     widen: float,
@@ -63,7 +57,7 @@ def informative(
     is_random = rng.random(n) < random_share
     uniform = known.source.new(int(is_random.sum()), known.taken, rng)
     free = replace(known, taken=known.taken | _keys(uniform, known))
-    active = iter(_active(int(n - is_random.sum()), free, wider, selector, widen, rng))
+    active = iter(_active(int(n - is_random.sum()), free, asker, selector, widen, rng))
     randoms: Iterator[Choice] = (Choice(row, "random", 0.0) for row in uniform)
     # Either kind may run out before the other.
     mixed = (next(randoms if one else active, None) for one in is_random)
@@ -73,7 +67,7 @@ def informative(
 def _active(
     count: int,
     known: Knowledge,
-    wider: Floats,
+    asker: Asker,
     selector: Selector,
     widen: float,
     rng: np.random.Generator,
@@ -83,11 +77,12 @@ def _active(
     A model of too low a rank sees no use in questions about what it lacks; asked for by a
     wider model, they show whether that dimension is there.
     """
-    wide = int(rng.binomial(count, widen)) if wider.shape[1] else 0
+    wide = int(rng.binomial(count, widen)) if asker.wider.shape[1] else 0
     picked: list[Choice] = []
-    for many, embedding in ((wide, wider), (count - wide, known.embedding)):
+    for many, embedding in ((wide, asker.wider), (count - wide, asker.embedding)):
         if many:
-            picks = selector.pick(replace(known, embedding=embedding), many, rng)
+            asking = replace(known, embedding=embedding, temperature=TEMPERATURE)
+            picks = selector.pick(asking, many, rng)
             picked += (
                 Choice(row, "active", float(score))
                 for row, score in zip(picks.questions, picks.scores, strict=True)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lore_active import choice, updates
+from lore_active import asking, choice, updates
 from lore_active.errors import InvalidParameter
 from lore_active.model import Model, item_covariances
 from lore_active.pacing import AUDIT_GROWTH, FIRST_AUDIT, REFIT_EVERY, REFIT_SHARE
@@ -41,6 +41,9 @@ __all__ = [
     "UnknownQuery",
 ]
 
+# Questions are asked for this many dimensions at least, if that many predict best.
+LEAST_ASKED = 2
+
 
 class Learner:
     """The engine between answers and questions.
@@ -60,7 +63,7 @@ class Learner:
         selector: Selector | None = None,
         stopping: StoppingRule | None = None,
         least_random: float = 0.10,
-        widen: float = 0.5,
+        widen: float = 0.2,
         source: Source | None = None,
     ) -> None:
         if n_objects < 4:
@@ -127,11 +130,10 @@ class Learner:
 
     def _choose(self, n: int, known: Knowledge, rng: np.random.Generator) -> list[choice.Choice]:
         model = self._model
-        if model is None or model.rank == 0:
-            judged = model is not None
-            return choice.covering(n, known, self._as_anchor, self._as_option, judged, rng)
+        if model is None:
+            return choice.covering(n, known, self._as_anchor, self._as_option, rng)
         return choice.informative(
-            n, known, model.wider, self.selector, self.random_share, self.widen, rng
+            n, known, model.asker, self.selector, self.random_share, self.widen, rng
         )
 
     def _record(
@@ -240,16 +242,32 @@ class Learner:
             raise InvalidParameter("There are no answers to audit yet.")
         found = updates.audited(triplets, self.seed, self._audits, self._model)
         self._audits.append(found)
-        self._publish((found.solution, found.wider))
+        best = min(found.evidence, key=lambda one: one.loss).rank
+        most = min(max(best + 1, LEAST_ASKED), self.n_objects - 2)
+        previous = None if self._model is None else self._model.asker
+        asker = asking.chosen(triplets, self._tally.unselected, self.seed, most, previous)
+        self._publish(found.solution, asker)
         return found
 
     def _refit(self) -> None:
-        self._publish(updates.refitted(self._triplets(), self._audits[-1], self._model))
+        triplets, model = self._triplets(), self._model
+        if triplets is None or model is None:
+            return
+        self._publish(
+            updates.refitted(triplets, self._audits[-1], model),
+            asking.refitted(triplets, model.asker),
+        )
 
-    def _publish(self, fits: tuple[Solution | None, Solution | None]) -> None:
+    def _publish(self, solution: Solution | None, asker: asking.Asker) -> None:
         self._version += 1
         self._model = updates.published(
-            fits, self._audits[-1], self._model, self.n_objects, self._version, len(self._tally)
+            solution,
+            asker,
+            self._audits[-1],
+            self._model,
+            self.n_objects,
+            self._version,
+            len(self._tally),
         )
 
     # ---- what is known --------------------------------------------------------------------------
@@ -301,10 +319,9 @@ class Learner:
     @property
     def random_share(self) -> float:
         """Share of random questions: all at chance, falling as the model earns trust."""
-        recent = self.progressive
-        if recent.count < 10:
+        if self._model is None or self._model.asker.judged < 10:
             return 0.5
-        trust = min(1.0, max(0.0, (recent.value - 0.5) / 0.2))
+        trust = min(1.0, max(0.0, (self._model.asker.accuracy - 0.5) / 0.2))
         return 1.0 - trust * (1.0 - self.least_random)
 
     def query(self, query: int) -> Query:

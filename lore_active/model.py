@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lore_active.asking import Asker
 from lore_active.selection import MOST_COORDINATES, Knowledge, coordinate_covariance
 from lore_active.types import Floats
 
@@ -15,8 +16,8 @@ class Model:
     """An embedding on principal axes, and the version of it that predicted and selected.
 
     `picture` is the same embedding turned to lie on the previous version, so that a drawing of it
-    does not spin. `wider` is an embedding with one dimension more (or an empty one), for questions
-    that would show whether that dimension is there. `up_to` is the number of answers fitted.
+    does not spin. `asker` is the model of the same answers that selects questions. `up_to` is the
+    number of answers fitted.
     """
 
     version: int
@@ -27,7 +28,7 @@ class Model:
     embedding: Floats
     singular_values: Floats
     picture: Floats
-    wider: Floats
+    asker: Asker
     objective: float
 
     def margin(self, anchor: int, left: int, right: int) -> float:

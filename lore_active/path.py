@@ -35,6 +35,8 @@ MOST_ITERATIONS = 150
 # Fewer errors than this better than guessing, and there is nothing to be found: the best of many
 # ranks and λ looks better than guessing by luck alone.
 BEYOND_LUCK = 3.0
+# As many errors worse, and a larger λ is given up for a smaller one.
+STEADY = 3.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,7 @@ class RankEvidence:
 class Audit:
     """The outcome of a cross-validation: the rank chosen, its λ and temperature, and all evidence.
 
-    `solution` is the fit of all answers at that rank and λ; `wider` one with a dimension more, at
-    the smallest λ, so that this dimension lives.
+    `solution` is the fit of all answers at that rank and λ.
     `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
     one's, with standard errors, where those ranks were tried.
     """
@@ -70,7 +71,6 @@ class Audit:
     temperature: float
     evidence: tuple[RankEvidence, ...]
     solution: Solution | None
-    wider: Solution | None
     below: tuple[float, float] | None
     above: tuple[float, float] | None
 
@@ -114,15 +114,11 @@ def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1
             return None
         return _difference(found[rank].losses, found[chosen].losses)
 
-    pick = found[chosen]
+    pick = found[chosen].steadied()
     pairs = as_pairs(triplets)
-    wide = wide_fit(pairs, most)
-    chain = rank_chain(pairs, pick.lam, wide)
+    chain = rank_chain(pairs, pick.lam, wide_fit(pairs, most))
     lower = [rank for rank in chain if rank <= chosen]
     solution = chain[max(lower)] if lower else None
-    chain = rank_chain(pairs, LAMBDAS[-1], wide)
-    higher = [rank for rank in chain if rank > chosen]
-    wider = chain[min(higher)] if higher else None
     return Audit(
         answers=len(triplets),
         rank=chosen,
@@ -130,7 +126,6 @@ def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1
         temperature=pick.temperature,
         evidence=evidence,
         solution=solution,
-        wider=wider,
         below=against(chosen - 1),
         above=against(chosen + 1),
     )
@@ -160,7 +155,7 @@ def held_out_margins(
     triplets: Triplets, seed: int, most: int = MOST_RANKS
 ) -> dict[tuple[int, float], Floats]:
     """Margins of all answers by rank and λ, each predicted by fits that did not see the answer."""
-    fold = _folds(triplets, seed)
+    fold = folds(triplets, seed)
     table: dict[tuple[int, float], Floats] = {}
     for part in range(FOLDS):
         held = np.flatnonzero(fold == part)
@@ -178,7 +173,7 @@ def held_out_margins(
     return {key: column for key, column in table.items() if not np.isnan(column).any()}
 
 
-def _folds(triplets: Triplets, seed: int) -> Floats:
+def folds(triplets: Triplets, seed: int) -> Floats:
     """A fold for each answer; answers to the same question share one, so that none leaks."""
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
     _, question = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
@@ -192,18 +187,37 @@ class _Judged:
     temperature: float
     losses: Floats
     accuracy: float
+    # The same rank at a larger λ.
+    stiffer: _Judged | None = None
+
+    def steadied(self) -> _Judged:
+        """The largest λ whose loss is not clearly worse.
+
+        Most answers are to questions picked for being hard to tell. On these a small λ is often
+        better by a hair, while on questions in general it is clearly worse.
+        """
+        pick, other = self, self.stiffer
+        while other is not None:
+            mean, error = _difference(other.losses, self.losses)
+            if mean <= STEADY * error:
+                pick = other
+            other = other.stiffer
+        return pick
 
 
 def _by_rank(table: dict[tuple[int, float], Floats]) -> dict[int, _Judged]:
     """The best λ of each rank; rank 0 guesses."""
     count = len(next(iter(table.values()))) if table else 1
     found = {0: _Judged(LAMBDAS[0], 1.0, np.full(count, CHANCE), 0.5)}
-    for (rank, lam), column in sorted(table.items()):
+    by_lam: dict[int, list[_Judged]] = {}
+    for (rank, lam), column in sorted(table.items(), reverse=True):
         temperature = best_temperature(column)
         losses = np.logaddexp(0.0, -column / temperature)
-        if rank not in found or losses.mean() < found[rank].losses.mean():
-            right = float(np.mean(0.5 * (1.0 + np.sign(column))))
-            found[rank] = _Judged(lam, temperature, losses, right)
+        right = float(np.mean(0.5 * (1.0 + np.sign(column))))
+        larger = by_lam.setdefault(rank, [])
+        larger.append(_Judged(lam, temperature, losses, right, larger[-1] if larger else None))
+    for rank, judged in by_lam.items():
+        found[rank] = min(judged, key=lambda one: float(one.losses.mean()))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lore_active.asking import Asker
 from lore_active.errors import InvalidParameter
 from lore_active.learner import Answer, Learner, Query
 from lore_active.model import Model
@@ -16,7 +17,7 @@ from lore_active.selection import selector_named
 from lore_active.solver import Solution
 from lore_active.stopping import RankSettled, StoppingRule, Unchanged
 
-FORMAT = 1
+FORMAT = 2
 Arrays = dict[str, NDArray[np.float64]]
 RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
     "rank_settled": RankSettled,
@@ -95,21 +96,28 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
 
 
 def _model_out(model: Model, arrays: Arrays) -> dict[str, Any]:
-    for name in ("embedding", "singular_values", "picture", "wider"):
+    for name in ("embedding", "singular_values", "picture"):
         arrays["model_" + name] = getattr(model, name)
+    for name in ("embedding", "wider"):
+        arrays["asker_" + name] = getattr(model.asker, name)
     names = ("version", "up_to", "rank", "lam", "temperature", "objective")
-    return {name: getattr(model, name) for name in names}
+    plain: dict[str, Any] = {name: getattr(model, name) for name in names}
+    plain["asker"] = {name: getattr(model.asker, name) for name in ("noise", "accuracy", "judged")}
+    return plain
 
 
 def _model_in(plain: dict[str, Any], arrays: Arrays) -> Model:
-    names = ("embedding", "singular_values", "picture", "wider")
+    names = ("embedding", "singular_values", "picture")
     held: dict[str, Any] = {name: np.array(arrays["model_" + name]) for name in names}
-    return Model(**plain, **held)
+    asking: dict[str, Any] = {
+        name: np.array(arrays["asker_" + name]) for name in ("embedding", "wider")
+    }
+    return Model(**{**plain, **held, "asker": Asker(**plain["asker"], **asking)})
 
 
 def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[str, Any]:
     # Only the last audit's fits are ever started from.
-    kept = audit if last else replace(audit, solution=None, wider=None)
+    kept = audit if last else replace(audit, solution=None)
     return {
         "answers": audit.answers,
         "rank": audit.rank,
@@ -119,7 +127,6 @@ def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[st
         "below": audit.below,
         "above": audit.above,
         "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
-        "wider": _solution_out(kept.wider, prefix + "wider_", arrays),
     }
 
 
@@ -131,7 +138,6 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
         temperature=plain["temperature"],
         evidence=tuple(RankEvidence(**one) for one in plain["evidence"]),
         solution=_solution_in(plain["solution"], prefix + "solution_", arrays),
-        wider=_solution_in(plain["wider"], prefix + "wider_", arrays),
         below=None if plain["below"] is None else tuple(plain["below"]),
         above=None if plain["above"] is None else tuple(plain["above"]),
     )

@@ -27,6 +27,7 @@ class Tally:
         self.predictions: dict[int, float | None] = {}
         self._rows = as_rows([])
         self._waiting: list[tuple[int, int, int]] = []
+        self._unselected: list[bool] = []
         self._hits: list[float] = []
         self._left: dict[int, bool] = {}
         self._agreements: list[float] = []
@@ -40,6 +41,7 @@ class Tally:
         if query is not None and query.purpose == "catch":
             return
         self._waiting.append((answer.anchor, answer.nearer, answer.farther))
+        self._unselected.append(query is None or query.purpose in ("cover", "random"))
         if query is None:
             return
         chose_left = answer.nearer == query.left
@@ -59,6 +61,11 @@ class Tally:
             self._rows = np.concatenate([self._rows, as_rows(self._waiting)])
             self._waiting = []
         return self._rows
+
+    @property
+    def unselected(self) -> NDArray[np.bool_]:
+        """Which of the rows answer questions that no model picked: fair ones to judge one by."""
+        return np.array(self._unselected, dtype=bool)
 
     @property
     def progressive(self) -> Share:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from lore_active.asking import Asker
 from lore_active.model import Model, facing, turned
 from lore_active.pairs import as_pairs
-from lore_active.path import LAMBDAS, Audit, audit
+from lore_active.path import Audit, audit
 from lore_active.solver import Settings, Solution, solve
 from lore_active.triplets import Triplets
 from lore_active.types import Floats
@@ -31,27 +32,24 @@ def audited(
     return found
 
 
-def refitted(
-    triplets: Triplets | None, last: Audit, model: Model | None
-) -> tuple[Solution | None, Solution | None]:
-    """The fit at the audited rank and λ, and the wider one, both from the model's."""
-    if triplets is None or last.solution is None or model is None:
-        return None, None
+def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:
+    """The fit at the audited rank and λ, from the model's."""
+    if last.solution is None:
+        return None
     start = model.embedding if model.rank == last.rank else last.solution.embedding
-    wider = _solved(triplets, model.wider, LAMBDAS[-1]) if model.wider.shape[1] else None
-    return _solved(triplets, start, last.lam), wider
+    return _solved(triplets, start, last.lam)
 
 
 def published(
-    fits: tuple[Solution | None, Solution | None],
+    solution: Solution | None,
+    asker: Asker,
     last: Audit,
     previous: Model | None,
     n_objects: int,
     version: int,
     up_to: int,
 ) -> Model:
-    """A fit and its wider one as a model, turned to face the way the previous one did."""
-    solution, wider = fits
+    """A fit as a model, turned to face the way the previous one did."""
     if solution is None:
         embedding, spectrum = np.zeros((n_objects, 0)), np.zeros(0)
     else:
@@ -66,7 +64,7 @@ def published(
         embedding=np.ascontiguousarray(faced),
         singular_values=spectrum,
         picture=turned(faced, None if previous is None else previous.picture),
-        wider=np.zeros((n_objects, 0)) if wider is None else wider.embedding,
+        asker=asker,
         objective=0.0 if solution is None else solution.objective,
     )
 

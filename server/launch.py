@@ -21,7 +21,7 @@ from server.store import learning
 from server.store.database import Database
 
 POLL_SECONDS = 0.1
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE = 0.25
 # Having lived this long, a child that dies was not dying all the time.
 HEALTHY_SECONDS = 10.0
 END_SECONDS = 12.0
@@ -43,6 +43,7 @@ class Child:
     command: list[str]
     folder: Path | None = None
     keep: tuple[int, ...] = ()
+    longest_pause: float = 30.0
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     pause: float = FIRST_PAUSE
@@ -109,7 +110,8 @@ class Supervisor:
         else:
             self.listener.close()
             web += ["--host", host, "--port", str(self.port)]
-        self.children = [Child("web", web, keep=keep)]
+        # Without the web process nobody can answer, so it is never away for long.
+        self.children = [Child("web", web, keep=keep, longest_pause=FIRST_PAUSE)]
         for folder, name in zip(folders, self.names, strict=True):
             command = [*python, "server.work", str(folder)]
             self.children.append(Child(f"worker of {name}", command, folder=folder))
@@ -162,10 +164,8 @@ class Supervisor:
             return
         if child.again_at == 0.0:
             lived = time.monotonic() - child.started
-            child.pause = FIRST_PAUSE if lived > HEALTHY_SECONDS else child.pause * 2
-            child.pause = min(child.pause, LONGEST_PAUSE)
-            # The web process holds no state: without it nobody can answer, so it is back at once.
-            wait = 0.0 if child.name == "web" and lived > 2 else child.pause / 2
+            wait = FIRST_PAUSE if lived > HEALTHY_SECONDS else child.pause
+            child.pause = min(2 * wait, child.longest_pause)
             child.again_at = time.monotonic() + wait
             self.say(f"The {child.name} ended with code {code}; starting it again in {wait:.1f} s.")
             if child.folder is not None:

@@ -4,7 +4,7 @@
 (() => {
   const PATIENCE = 15000;
   const LONGEST = 20000;
-  const PREPARING = 4000;
+  const PREPARING = 1500;
   const banner = document.getElementById("connection");
   const retry = banner.querySelector("button");
   const wait = (ms) => new Promise((done) => setTimeout(done, ms));

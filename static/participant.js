@@ -38,13 +38,13 @@ const lore = (() => {
     const now = { form, failed: [], played: {}, away: [], since: {}, onset: null };
     trial = now;
     form.dataset.state = "loading";
-    const rest = wait(kept.size || form.dataset.kind === "trial" ? Number(form.dataset.interval || 0) : 0);
+    const blank = wait(Number(form.dataset.interval || 0));
     const images = [...form.querySelectorAll("img")].map((image) =>
       image.decode().catch(() => now.failed.push(image.closest("[data-item]").dataset.item)),
     );
     const media = [...form.querySelectorAll("audio, video")];
     media.forEach((one) => prepare(one, now));
-    await Promise.all([...images, ...media.map(loadable), rest]);
+    await Promise.all([...images, ...media.map(loadable), blank]);
     if (trial !== now) return;
     form.dataset.state = "viewing";
     now.onset = await painted();
@@ -84,10 +84,11 @@ const lore = (() => {
     const words = [form.querySelector(".note"), form.querySelector(".progress span")];
     const items = form.querySelectorAll(".anchor, .option");
     const texts = [...words, ...items].map((part) => {
-      const alt = part.querySelector("img")?.alt || "";
+      const media = part.querySelector("audio, video");
+      if (media) return media.getAttribute("aria-label");
       const copy = part.cloneNode(true);
-      copy.querySelectorAll("kbd, .play, .choose kbd").forEach((extra) => extra.remove());
-      return `${copy.textContent} ${alt}`.replace(/\s+/g, " ").trim();
+      copy.querySelector("kbd")?.remove();
+      return `${copy.textContent} ${part.querySelector("img")?.alt || ""}`.replace(/\s+/g, " ").trim();
     });
     document.getElementById("announcement").textContent = texts.filter(Boolean).join(". ");
   }

@@ -26,8 +26,8 @@ async (colours) => {
     const canvas = document.createElement("canvas");
     canvas.width = 160; canvas.height = 120;
     const pen = canvas.getContext("2d");
-    const mimeType = "video/webm;codecs=vp8";
-    const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType});
+    const kind = {mimeType: "video/webm;codecs=vp8"};
+    const recorder = new MediaRecorder(canvas.captureStream(20), kind);
     const parts = [];
     recorder.ondataavailable = (event) => parts.push(event.data);
     let at = 0;

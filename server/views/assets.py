@@ -42,13 +42,10 @@ def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
         if response.mimetype in PACKABLE and request.accept_encodings.quality("gzip") > 0:
             # An address with a version always has the same content, unless somebody made it up.
             name = f"{request.path}?{response.get_etag()[0]}"
-            if name not in packed:
-                response.direct_passthrough = False
-                packed[name] = gzip.compress(response.get_data(), 9, mtime=0)
             response.direct_passthrough = False
-            # The file is open already; what replaces it does not close it.
-            if hasattr(response.response, "close"):
-                response.response.close()
+            if name not in packed:
+                packed[name] = gzip.compress(response.get_data(), 9, mtime=0)
+            response.close()
             response.set_data(packed[name])
             response.headers["Content-Encoding"] = "gzip"
             response.headers.pop("Content-Disposition", None)

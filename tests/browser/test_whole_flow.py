@@ -36,7 +36,8 @@ def test_from_the_link_to_the_code(window, serve, tmp_path, screen):
     walk = Walk(window(**SCREENS[screen]), f"{server.address}/s/words/?PROLIFIC_PID=abc&x=%C3%A9")
     seen = []
     while not seen or seen[-1] != "finished":
-        assert walk.axe() == [], walk.kind
+        if walk.kind not in seen:
+            assert walk.axe() == [], walk.kind
         wide = "() => document.documentElement.scrollWidth <= innerWidth"
         assert walk.page.evaluate(wide), "it must never scroll sideways"
         if walk.kind in ("practice", "trial"):

@@ -1,0 +1,129 @@
+"""Reload, back, another tab, a lost cookie: everybody goes on where they were."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.walking import WHOLE, Walk, rows
+from tests.living import write_study
+
+
+def test_reload_on_every_page(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    while True:
+        kind = walk.kind
+        question = walk.question if kind in ("practice", "trial") else ""
+        walk.page.reload()
+        assert walk.kind == kind
+        assert not question or walk.question == question
+        if kind == "finished":
+            break
+        walk.step()
+    assert walk.page.get_by_text("DONE-77").is_visible()
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(8,)]
+
+
+def test_back_and_forward(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    walk = Walk(window(), f"{server.address}/health")
+    walk.page.goto(f"{server.address}/s/words/")
+    walk.until("trial")
+    walk.answer()
+    question = walk.question
+    walk.page.go_back()
+    assert walk.page.url.endswith("/health")
+    walk.page.go_forward()
+    assert walk.question == question
+    walk.answer()
+    assert rows(server, "words", "SELECT done FROM participants") == [(2,)]
+
+
+def test_a_closed_tab_and_a_lost_cookie(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    link = f"{server.address}/s/words/?PROLIFIC_PID=anna&SESSION_ID=1"
+    walk = Walk(window(), link)
+    walk.until("trial")
+    question = walk.question
+    walk.page.close()
+    assert Walk(walk.page.context, f"{server.address}/s/words/").question == question
+    assert Walk(window(), link).question == question, "another device, the same link"
+    assert rows(server, "words", "SELECT count(*) FROM participants") == [(1,)]
+
+
+def test_of_two_tabs_the_newer_one_goes_on(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    old = Walk(window(), f"{server.address}/s/words/")
+    old.until("trial")
+    new = Walk(old.page.context, old.page.url)
+    expect(old.page.get_by_role("heading", name="Open in another window")).to_be_visible()
+    assert old.axe() == []
+    expect(new.page.get_by_text("open in another window too")).to_be_visible()
+    assert new.axe() == []
+    new.answer()
+    expect(new.page.get_by_text("open in another window too")).to_be_hidden()
+    old.page.get_by_role("link", name="Go on here").click()
+    expect(new.page.get_by_role("heading", name="Open in another window")).to_be_visible()
+    old.answer()
+    assert rows(server, "words", "SELECT done FROM participants") == [(2,)]
+
+
+def test_two_devices_are_told_by_the_server(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    link = f"{server.address}/s/words/?participant_label=two"
+    phone = Walk(window(), link)
+    phone.until("trial")
+    laptop = Walk(window(), link)
+    assert laptop.question == phone.question
+    phone.answer()
+    assert phone.kind == "elsewhere"
+    assert rows(server, "words", "SELECT done FROM participants") == [(1,)], "and it is kept"
+    laptop.answer(lambda: laptop.page.keyboard.press("2"))
+    assert rows(server, "words", "SELECT done FROM participants") == [(1,)]
+    laptop.answer()
+    assert rows(server, "words", "SELECT done FROM participants") == [(2,)]
+
+
+@pytest.fixture
+def recruiter():
+    """Another site, which shows the study in a frame: call with the address to show."""
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(self.server.page.encode())
+
+        def log_message(self, *about) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+
+        def show(address: str) -> str:
+            site.page = f'<iframe src="{address}" width=900 height=700></iframe>'
+            return f"http://localhost:{site.server_port}/"
+
+        yield show
+        site.shutdown()
+
+
+def test_it_works_in_a_frame_without_cookies(window, serve, tmp_path, recruiter):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    context = window()
+    page = context.new_page()
+    page.goto(recruiter(f"{server.address}/s/words/?workerId=w"))
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("button", name="I agree").click()
+    frame.get_by_role("button", name="Begin").click()
+    frame.locator(".trial[data-state=open] [value=left]").click()
+    expect(frame.locator(".note")).to_contain_text("ost people")
+    assert context.cookies() == [], "the browser keeps cookies of framed sites out"
+    page.reload()
+    expect(frame.locator("[data-kind=practice]")).to_be_visible()
+    assert rows(server, "words", "SELECT practised FROM participants") == [(1,)]

@@ -1,0 +1,132 @@
+"""An answer counts once, and only when the trial has been seen."""
+
+from __future__ import annotations
+
+import json
+
+from flask import request, request_started
+from playwright.sync_api import expect
+
+from tests.browser.walking import Walk, rows
+from tests.living import write_study
+from tests.media import pictures, write_media_study
+
+BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
+
+
+def test_double_clicks_count_once(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.until("trial")
+    for done in (1, 2, 3):
+        walk.answer(lambda: walk.page.locator("[value=left]").click(click_count=3, delay=1))
+        assert rows(server, "words", "SELECT count(*) FROM answers") == [(done,)]
+
+
+def test_a_held_key_counts_once(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.until("trial")
+
+    def hold() -> None:
+        for _ in range(12):
+            walk.page.keyboard.down("ArrowRight")
+
+    walk.answer(hold)
+    for _ in range(5):
+        walk.page.keyboard.down("ArrowRight")
+    question = walk.question
+    walk.page.keyboard.up("ArrowRight")
+    assert walk.question == question
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
+
+
+def test_double_clicks_on_consent_do_not_skip_the_instructions(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.answer(lambda: walk.page.get_by_role("button", name="I agree").dblclick())
+    assert walk.kind == "instructions"
+
+
+def test_keys_are_dead_until_the_pictures_are_painted(window, serve, tmp_path):
+    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    context = window()
+    held, holding = [], [True]
+    context.route(
+        "**/stimulus/*", lambda route: held.append(route) if holding else route.continue_()
+    )
+    walk = Walk(context, f"{server.address}/s/media/")
+    walk.press("I agree")
+    walk.page.get_by_role("button", name="Begin").click()
+    trial = walk.page.locator(".trial[data-state=loading]")
+    expect(trial).to_have_count(1)
+    expect(walk.page.locator(".triad")).to_be_hidden()
+    for key in ("ArrowLeft", "1", "2", "3"):
+        walk.page.keyboard.press(key)
+    expect(walk.page.get_by_text("One moment, please")).to_be_visible()
+    holding.clear()
+    for route in held:
+        route.continue_()
+    assert walk.stage
+    assert rows(server, "media", "SELECT count(*) FROM answers") == [(0,)]
+    walk.answer()
+    assert rows(server, "media", "SELECT count(*) FROM answers") == [(1,)]
+
+
+def test_a_picture_that_does_not_load_keeps_nobody(window, serve, tmp_path):
+    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    context = window()
+    context.route("**/stimulus/*", lambda route: route.abort())
+    walk = Walk(context, f"{server.address}/s/media/")
+    walk.until("trial")
+    walk.answer()
+    found = json.loads(rows(server, "media", "SELECT timings FROM answers")[0][0])
+    assert len(found["failed"]) == 3
+
+
+def test_the_next_pictures_are_there_before_they_are_needed(window, serve, tmp_path):
+    server = serve(write_media_study(tmp_path / "media", pictures(6), BARE))
+    asked = []
+    count = lambda app, **_: asked.append(request.path)  # noqa: E731
+    with request_started.connected_to(count, server.app):
+        walk = Walk(window(), f"{server.address}/s/media/")
+        walk.until("trial")
+        for _ in range(4):
+            upcoming = walk.stage.get_attribute("data-upcoming").split()
+            loaded = "(all) => all.every((one) => performance.getEntriesByName(one).length)"
+            walk.page.wait_for_function(loaded, arg=[server.address + one for one in upcoming])
+            before = len(asked)
+            walk.answer()
+            images = walk.page.locator(".triad img")
+            assert [image.get_attribute("src") for image in images.all()] == upcoming
+            assert not set(upcoming) & set(asked[before:])
+    fetched = [path for path in asked if "/stimulus/" in path]
+    assert len(fetched) == len(set(fetched)), "each is fetched once"
+
+
+def test_minimum_view_time(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", f"{BARE}[trial]\nmin_view_ms = 700\n"))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.press("I agree")
+    walk.page.get_by_role("button", name="Begin").click()
+    expect(walk.page.locator(".trial[data-state=viewing]")).to_have_count(1)
+    walk.page.locator("[value=left]").click()
+    walk.page.keyboard.press("1")
+    walk.answer()
+    ((count, rt),) = rows(server, "words", "SELECT count(*), min(rt_ms) FROM answers")
+    assert count == 1 and rt >= 700
+
+
+def test_time_out_and_interval(window, serve, tmp_path):
+    rules = "[trial]\ntimeout_ms = 400\ninterval_ms = 300\n"
+    server = serve(write_study(tmp_path / "words", BARE.replace("20", "2") + rules))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.press("I agree")
+    begun = walk.page.evaluate("() => performance.now()")
+    walk.page.get_by_role("button", name="Begin").click()
+    expect(walk.page.get_by_text("Time was up")).to_be_visible()
+    expect(walk.page.locator("[data-kind=feedback]")).to_be_visible()
+    assert walk.page.evaluate("() => performance.now()") - begun >= 2 * (400 + 300)
+    found = rows(server, "words", "SELECT side, rt_ms FROM answers")
+    assert [side for side, _ in found] == ["timeout", "timeout"]
+    assert all(400 <= rt < 900 for _, rt in found)

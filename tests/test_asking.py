@@ -1,0 +1,85 @@
+"""The model that asks: it guesses well early, keeps its accuracy honest, and knows noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lore_active import asking
+from lore_active.metrics import triplet_accuracy
+from lore_active.observers import Habits, gaussian_space, simulated_answers
+from lore_active.pairs import as_pairs
+from lore_active.triplets import as_triplets
+
+ITEMS = 25
+
+
+def answers(rank, count, seed=1, noise=0.1):
+    space = gaussian_space(ITEMS, rank, seed)
+    rows = simulated_answers(space, count, seed + 1, Habits(noise))
+    test = simulated_answers(space, 2000, seed + 2, Habits(noise=0.0))
+    return as_triplets(rows, ITEMS), test
+
+
+def everything(triplets):
+    return np.ones(len(triplets), dtype=bool)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_it_predicts_from_few_answers(rank):
+    triplets, test = answers(rank, 200)
+    found = asking.chosen(triplets, everything(triplets), 0, most=rank + 1)
+    assert triplet_accuracy(found.embedding, test) > 0.72
+    assert found.wider.shape == (ITEMS, found.embedding.shape[1] + 1)
+    assert found.judged == 200
+    assert found.accuracy == pytest.approx(triplet_accuracy(found.embedding, test), abs=0.1)
+
+
+def test_guesses_earn_no_trust():
+    rng = np.random.default_rng(0)
+    rows = np.array([rng.choice(ITEMS, 3, replace=False) for _ in range(500)])
+    triplets = as_triplets(rows, ITEMS)
+    assert asking.chosen(triplets, everything(triplets), 0, 3).accuracy < 0.58
+
+
+def test_only_unselected_answers_are_judged():
+    triplets, _ = answers(2, 200)
+    few = everything(triplets)
+    few[30:] = False
+    assert asking.chosen(triplets, few, 0, 2).judged == 30
+    nothing = asking.chosen(triplets, ~everything(triplets), 0, 2)
+    assert (nothing.judged, nothing.accuracy) == (0, 0.5)
+
+
+def test_it_is_a_stationary_point_on_principal_axes():
+    triplets, _ = answers(2, 400)
+    found = asking.chosen(triplets, everything(triplets), 0, 2)
+    z, noise = found.embedding, found.noise
+    product = z.T @ z
+    np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-8 * product[0, 0])
+
+    def objective(at):
+        near = np.linalg.norm(at[triplets.anchor] - at[triplets.nearer], axis=1)
+        far = np.linalg.norm(at[triplets.anchor] - at[triplets.farther], axis=1)
+        return np.logaddexp(0.0, near - far).sum() + 0.5 * noise * (at**2).sum()
+
+    rng = np.random.default_rng(1)
+    here = objective(z)
+    assert all(objective(z + 0.05 * rng.normal(size=z.shape)) > here for _ in range(5))
+
+
+def test_a_refit_follows_new_answers():
+    triplets, test = answers(2, 600)
+    first = triplets.take(np.arange(300))
+    begun = asking.chosen(first, everything(first), 0, 2)
+    later = asking.refitted(triplets, begun)
+    assert later.noise == begun.noise
+    assert triplet_accuracy(later.embedding, test) > triplet_accuracy(begun.embedding, test)
+
+
+def test_more_dimensions_than_answers_could_start_are_still_fitted():
+    """A spectral start has only as many columns as the answers pull apart."""
+    triplets = as_triplets([[0, 1, 2], [3, 4, 5]], 6)
+    chain = asking._chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
+    assert sorted(chain) == [1, 2, 3, 4]
+    assert all(np.isfinite(one).all() for one, _ in chain.values())
