@@ -6,8 +6,8 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-pages chromium screenshots \
-	clean
+	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor chromium \
+	screenshots clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -20,9 +20,10 @@ help:
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-learner  seconds of refits, selections and audits"
 	@echo "make bench-load    many participants at once: how long an answer takes"
+	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
-	@echo "make screenshots  pictures of every page of a participant, for docs/"
+	@echo "make screenshots  pictures of every page, for docs/"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -90,6 +91,12 @@ bench-salmon: .venv-salmon/.installed
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
+
+screenshots: .venv/.installed
+	$(BIN)/python -m docs.screenshots.take
+
+bench-monitor: .venv/.installed
+	$(BIN)/python -m benchmarks.monitor
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability

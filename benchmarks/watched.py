@@ -113,7 +113,7 @@ async def run(
         print(f"  {'with' if looking[0] else 'without'}: {len(current.seconds)} answers, p99 "
               f"{1000 * np.percentile(current.seconds, 99):.1f} ms", flush=True)  # fmt: skip
     end.set()
-    await asyncio.gather(*tasks)
+    await asyncio.gather(*tasks, return_exceptions=True)
     for one in tallies.values():
         one.errors = current.errors
     return {watched: (one, len(seen)) for watched, one in tallies.items()}

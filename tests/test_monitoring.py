@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -416,3 +419,28 @@ def test_events_are_one_object_a_line(collected):
 def test_no_text_becomes_a_formula(cell):
     assert safe(cell) == "'" + cell
     assert safe("a" + cell) == "a" + cell and safe(-1.5) == -1.5
+
+
+# ---- promises -----------------------------------------------------------------------------------
+
+
+def names(found, deep=3):
+    """The names of fields in the data; numbers and rules are no names."""
+    if isinstance(found, list):
+        return names(found[0], deep) if found and deep else set()
+    if not isinstance(found, dict) or not deep:
+        return set()
+    inner = [names(value, deep - 1) for key, value in found.items() if key != "rules"]
+    return {key for key in found if key not in RULES}.union(*inner)
+
+
+def test_every_field_is_described(collected):
+    described = (Path(__file__).parent.parent / "docs/monitor-api.md").read_text()
+    found = names({key: one for key, one in seen(collected[0]).items() if key != "log"})
+    assert {name for name in found if f"`{name}`" not in described} == set()
+    assert len(found) > 60
+
+
+def test_the_web_process_needs_no_compiler():
+    code = "import server.web, sys; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -32,6 +32,11 @@ WINDOWS = {
     "phone-light": ({"width": 390, "height": 844}, "light"),
     "phone-dark": ({"width": 390, "height": 844}, "dark"),
 }
+SHOWN = {
+    "1-start": ("desktop-light",),
+    "2-half-way": ("desktop-light", "phone-light"),
+    "3-stopped": ("desktop-light", "desktop-dark", "phone-dark"),
+}
 # Six people at a time, an answer every three seconds from each.
 TOGETHER = 6
 ANSWER_MS = 500
@@ -78,7 +83,8 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
 
 def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None:
     """The whole page, in every window."""
-    for name, (size, scheme) in WINDOWS.items():
+    for name in SHOWN[stage]:
+        size, scheme = WINDOWS[name]
         page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
         page.goto(f"{server.address}/monitor/?study=colours")
         page.get_by_label("Password").fill(PASSWORD)

@@ -62,7 +62,12 @@ class Watch:
 
     def update(self, with_names: bool) -> Update:
         """The newest; `with_names` tells who participants are to the recruiting service."""
-        with self._lock:
+        made = self._updates.get(with_names)
+        # Whoever comes while an update is being made takes the one before: nobody's thread waits.
+        if not self._lock.acquire(blocking=made is None):
+            assert made is not None
+            return made
+        try:
             now = self.clock()
             key = self.database.read(lambda c: _key(c, now))
             rested = now - self._read_at >= REST_MS
@@ -73,6 +78,8 @@ class Watch:
             if with_names not in self._updates:
                 self._updates[with_names] = _packed(self._key.whole, self._found, with_names)
             return self._updates[with_names]
+        finally:
+            self._lock.release()
 
     def _read(self, c: Connection, now: int) -> dict[str, Any]:
         while rows := store.answers_after(c, self._ledger.last):

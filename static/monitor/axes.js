@@ -1,6 +1,6 @@
 // What each dimension means: items in order along it, and a line with all of them.
 
-import { byId, make, thumbnail } from "./format.js";
+import { byId, called, make, thumbnail } from "./format.js";
 
 const drawn = { key: "" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,8 +27,8 @@ function spread(order, many) {
 }
 
 function strip(k, order, picked, items) {
-  const low = items[order[0][1]].label;
-  const high = items[order.at(-1)[1]].label;
+  const low = called(items[order[0][1]]);
+  const high = called(items[order.at(-1)[1]]);
   return make("div", { className: "axis" },
     make("h3", {}, `Dimension ${k + 1}`),
     make("ol", { className: "ordered", "aria-label": `Items along dimension ${k + 1}, from ${low} to ${high}` }, ...picked.map((i) => make("li", {}, thumbnail(items[i], "medium")))),

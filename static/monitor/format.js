@@ -57,6 +57,12 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+// What an item is called: words speak for themselves.
+export function called(item) {
+  if (item.kind !== "text") return item.label;
+  return item.text.length > 60 ? `${item.text.slice(0, 59)}…` : item.text;
+}
+
 // An item as people know it: its picture, or its words.
 export function thumbnail(item, size = "") {
   if (item.kind === "image")

@@ -154,6 +154,7 @@ async function begin() {
   page.items = (await reply.json()).items;
   await ask();
   for (const id of ["axis-x", "axis-y", "frame", "ellipses"]) byId(id).addEventListener("change", render);
+  for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => map.magnify(Number(button.dataset.zoom)));
   byId("item").addEventListener("change", (event) => event.target.value !== "" && map.choose(Number(event.target.value)));
   document.addEventListener("visibilitychange", () => !document.hidden && ask());
   let waiting = 0;

@@ -1,11 +1,12 @@
 // The map of items: pictures or words where the answers put them, moving gently between versions.
 /* global d3 */
 
-import { byId, count, decimal, make, reduced, say, thumbnail } from "./format.js";
+import { byId, called, count, decimal, make, reduced, say, thumbnail } from "./format.js";
 
 const CERTAIN = Math.sqrt(5.991); // 95 % of a normal distribution in the plane
 const NEAREST = 6;
-const chart = { rank: -1, domain: null, chosen: null, known: null, items: [] };
+const MOST_ZOOM = 8;
+const chart = { rank: -1, frame: null, chosen: null, known: null, items: [], zoom: null, behaviour: null };
 
 // Positions and covariances of the two axes shown; `turn` brings them to principal axes.
 function framed(data, principal) {
@@ -53,39 +54,68 @@ function offerAxes(rank) {
 }
 
 // The frame of the drawing changes only when it must: otherwise everything would always move a little.
-function steady(points) {
-  const reach = 1.12 * Math.max(...points.flat().map(Math.abs), 1e-6);
-  const old = chart.domain;
-  if (old === null || reach > old || reach < 0.7 * old) chart.domain = reach;
-  return chart.domain;
+function steady(points, width, height, key) {
+  const [xs, ys] = [d3.extent(points, (one) => one[0]), d3.extent(points, (one) => one[1])];
+  const room = 0.86;
+  const unit = Math.min((room * width) / (xs[1] - xs[0] || 1), (room * height) / (ys[1] - ys[0] || 1));
+  const wanted = { unit, x: (xs[0] + xs[1]) / 2, y: (ys[0] + ys[1]) / 2, key };
+  const old = chart.frame;
+  const fits = old && old.key === key && unit < 1.3 * old.unit && points.every(([x, y]) =>
+    Math.abs(x - old.x) * old.unit < 0.48 * width && Math.abs(y - old.y) * old.unit < 0.48 * height);
+  if (!fits) chart.frame = wanted;
+  return chart.frame;
 }
 
-export function draw(data, items) {
+// Ctrl and wheel, two fingers, or the buttons; dragging moves what was magnified.
+function zoomable(svg, width, height) {
+  chart.zoom ??= d3.zoomIdentity;
+  chart.behaviour = d3.zoom()
+    .scaleExtent([1, MOST_ZOOM])
+    .translateExtent([[0, 0], [width, height]])
+    .extent([[0, 0], [width, height]])
+    .filter((event) => (event.type === "wheel" ? event.ctrlKey : event.touches ? event.touches.length > 1 : event.type === "mousedown" && chart.zoom.k > 1))
+    .on("zoom", (event) => {
+      if (chart.zoom === event.transform) return;
+      chart.zoom = event.transform;
+      requestAnimationFrame(() => draw(chart.known, chart.items, true));
+    });
+  svg.call(chart.behaviour).on("dblclick.zoom", null);
+}
+
+export function magnify(factor) {
+  const svg = d3.select(byId("map-chart")).select("svg");
+  if (svg.empty()) return;
+  if (factor) svg.call(chart.behaviour.scaleBy, factor);
+  else svg.call(chart.behaviour.transform, d3.zoomIdentity);
+}
+
+export function draw(data, items, atOnce = false) {
   const place = byId("map-chart");
   offerAxes(data.rank);
   chart.known = data;
   if (!chart.items.length && items.length) {
-    byId("item").append(...items.map((item, i) => make("option", { value: String(i) }, item.label)));
+    byId("item").append(...items.map((item, i) => make("option", { value: String(i) }, called(item))));
     byId("ellipses").checked = items.length <= 80;
   }
   chart.items = items;
   if (data.rank === 0) {
     place.replaceChildren(make("p", { className: "empty" }, "There is no map yet."));
     say(byId("map-words"), "");
-    chart.domain = null;
+    chart.frame = null;
     return inspect();
   }
   const principal = byId("frame").value === "principal";
   const [a, b] = [Number(byId("axis-x").value), Number(byId("axis-y").value)];
   const all = framed(data, principal);
   // With one dimension the height means nothing; it only keeps items apart.
-  const points = all.map((row, i) => [row[a], data.rank > 1 ? row[b] : 0.5 * (((i * 0.618034) % 1) - 0.5) * (chart.domain ?? 1)]);
+  const points = all.map((row, i) => [row[a], data.rank > 1 ? row[b] : ((i * 0.618034) % 1) - 0.5]);
   const width = Math.max(280, place.clientWidth);
   const height = Math.round(Math.min(width, Math.max(320, 0.72 * innerHeight)));
-  const reach = steady(points);
-  const unit = Math.min(width, height) / 2 / reach;
-  const x = (value) => width / 2 + value * unit;
-  const y = (value) => height / 2 - value * unit;
+  const frame = steady(points, width, height, `${width} ${height} ${a} ${b} ${principal} ${data.rank}`);
+  const zoom = chart.zoom ?? d3.zoomIdentity;
+  const unit = frame.unit * zoom.k;
+  const x = (value) => zoom.applyX(width / 2 + (value - frame.x) * frame.unit);
+  const y = (value) => zoom.applyY(height / 2 - (value - frame.y) * frame.unit);
   const size = Math.max(14, Math.min(46, 0.62 * Math.sqrt((width * height) / items.length)));
 
   let svg = d3.select(place).select("svg");
@@ -95,13 +125,14 @@ export function draw(data, items) {
     svg = d3.select(place).append("svg").attr("role", "img").attr("class", "map");
     for (const layer of ["cross", "near", "ellipses", "marks"]) svg.append("g").attr("class", layer);
   }
+  if (fresh || svg.attr("width") !== String(width)) zoomable(svg, width, height);
   svg.attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("height", height);
   const one = data.rank > 1 ? `dimensions ${a + 1} and ${b + 1}` : "the only dimension; height has no meaning";
   svg.attr("aria-label", `Map of ${items.length} items, ${one}.`);
-  svg.select(".cross").selectAll("line").data([[0, height / 2, width, height / 2], [width / 2, 0, width / 2, height]]).join("line")
+  svg.select(".cross").selectAll("line").data([[0, y(0), width, y(0)], [x(0), 0, x(0), height]]).join("line")
     .attr("x1", (d) => d[0]).attr("y1", (d) => d[1]).attr("x2", (d) => d[2]).attr("y2", (d) => d[3]);
 
-  const ease = fresh || reduced() ? 0 : 900;
+  const ease = fresh || atOnce || reduced() ? 0 : 900;
   const move = (selection) => (ease ? selection.transition().duration(ease).ease(d3.easeCubicInOut) : selection);
   const rows = points.map((point, i) => ({ i, item: items[i], x: x(point[0]), y: y(point[1]) }));
   const showAll = byId("ellipses").checked;
@@ -116,7 +147,7 @@ export function draw(data, items) {
 
   const marks = svg.select(".marks").selectAll("g.item").data(rows, (row) => row.i).join((enter) => {
     const group = enter.append("g").attr("class", "item").attr("transform", (row) => `translate(${row.x},${row.y})`);
-    group.append("title").text((row) => row.item.label);
+    group.append("title").text((row) => called(row.item));
     group.filter((row) => row.item.kind === "image").append("image").attr("href", (row) => row.item.address).attr("preserveAspectRatio", "xMidYMid meet");
     group.filter((row) => row.item.kind !== "image").append("circle").attr("r", 3.5);
     group.filter((row) => row.item.kind !== "image").append("text").text((row) => short(row.item)).attr("x", 6).attr("dy", "0.32em");
@@ -126,9 +157,10 @@ export function draw(data, items) {
     .on("click", (_, row) => choose(row.i))
     .on("pointerenter", function () { d3.select(this).classed("hovered", true).raise(); })
     .on("pointerleave", function () { d3.select(this).classed("hovered", false); });
-  marks.select("image").attr("width", size).attr("height", size).attr("x", -size / 2).attr("y", -size / 2);
+  keepApart(marks, rows, size);
+  const own = (row) => (row.crowded ? 0.5 * size : size);
+  marks.select("image").attr("width", own).attr("height", own).attr("x", (row) => -own(row) / 2).attr("y", (row) => -own(row) / 2);
   move(marks).attr("transform", (row) => `translate(${row.x},${row.y})`);
-  hideOverlapping(marks, rows);
   linkNeighbours(svg, rows, all, ease);
   const far = data.rank > 2 ? " Other dimensions are not seen here: items that look close may lie apart in them." : "";
   say(byId("map-words"), data.rank > 1 ? `Left to right: dimension ${a + 1}; bottom to top: dimension ${b + 1}.${far}` : "One dimension, left to right; height has no meaning.");
@@ -136,21 +168,25 @@ export function draw(data, items) {
 }
 
 function short(item) {
-  const words = item.kind === "text" ? item.text : item.label;
+  const words = called(item);
   return words.length > 22 ? `${words.slice(0, 21)}…` : words;
 }
 
-// Words that would lie on others are left out; the dot stays, and the word comes back on hovering.
-function hideOverlapping(marks, rows) {
+// Words that would lie on others are left out: the dot stays, and the word comes back on hovering.
+// Pictures that would hide others are drawn small, on top.
+function keepApart(marks, rows, size) {
   const taken = [];
-  const hidden = new Set();
   for (const row of rows) {
-    if (row.item.kind === "image") continue;
-    const box = [row.x, row.y - 8, row.x + 10 + 7 * short(row.item).length, row.y + 8];
-    if (taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3])) hidden.add(row.i);
-    else taken.push(box);
+    const half = 0.32 * size;
+    const box = row.item.kind === "image"
+      ? [row.x - half, row.y - half, row.x + half, row.y + half]
+      : [row.x - 4, row.y - 8, row.x + 10 + 7 * short(row.item).length, row.y + 8];
+    row.crowded = taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
+    if (!row.crowded) taken.push(box);
   }
-  marks.classed("wordless", (row) => hidden.has(row.i));
+  marks.classed("crowded", (row) => row.crowded);
+  const above = (row) => (row.i === chart.chosen ? 2 : (row.item.kind === "image") === row.crowded ? 1 : 0);
+  marks.sort((one, other) => above(one) - above(other) || one.i - other.i);
 }
 
 function neighbours(all, i) {
@@ -182,7 +218,7 @@ function inspect(all = []) {
   const item = chart.items[i];
   const [anchor, option] = chart.known.asked[i] ?? [0, 0];
   const list = neighbours(all, i).map(({ j, far }) => {
-    const button = make("button", { type: "button" }, thumbnail(chart.items[j], "small"), make("span", {}, chart.items[j].label), make("small", {}, decimal(far, 2)));
+    const button = make("button", { type: "button" }, thumbnail(chart.items[j], "small"), make("span", {}, called(chart.items[j])), make("small", {}, decimal(far, 2)));
     button.addEventListener("click", () => choose(j));
     return make("li", {}, button);
   });
@@ -191,7 +227,7 @@ function inspect(all = []) {
   place.dataset.key = key;
   place.replaceChildren(
     thumbnail(item, "large"),
-    make("h3", {}, item.label),
+    make("h3", {}, called(item)),
     make("p", { className: "lead" }, `Asked about ${count(anchor)} times, offered as an answer ${count(option)} times.`),
     make("h4", {}, "Nearest, with distance"),
     make("ol", { className: "nearest" }, ...list),
