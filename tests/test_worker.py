@@ -65,7 +65,7 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
     )
     told = [
         (one.query, one.anchor, one.nearer, one.farther, int(one.participant))
-        for one in worker.learner._answers
+        for one in worker.learner.answers
     ]
     assert told == rows
     assert len(told) > 100
