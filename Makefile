@@ -70,6 +70,7 @@ chromium:
 
 screenshots: .venv/.installed chromium
 	$(BIN)/python -m tests.browser.screenshots
+	$(BIN)/python -m docs.screenshots.take
 
 bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-learner
 
@@ -91,9 +92,6 @@ bench-salmon: .venv-salmon/.installed
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
-
-screenshots: .venv/.installed
-	$(BIN)/python -m docs.screenshots.take
 
 bench-monitor: .venv/.installed
 	$(BIN)/python -m benchmarks.monitor

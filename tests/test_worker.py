@@ -64,7 +64,7 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
     )
     told = [
         (one.query, one.anchor, one.nearer, one.farther, int(one.participant))
-        for one in worker.learner._answers
+        for one in worker.learner.answers
     ]
     assert told == rows
     assert len(told) > 100
@@ -130,7 +130,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
     def stopped():
         return desk.rows("SELECT status FROM state") == [("stopped",)]
 
-    collect(desk, worker, 25, until=stopped)
+    collect(desk, worker, 25, Person(ITEMS, 2, seed=3), until=stopped)
     assert stopped()
     ((reason,),) = desk.rows("SELECT reason FROM state")
     assert "settled at 2 dimensions" in reason
