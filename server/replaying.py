@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lore_active.errors import LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Query
 from lore_active.study import LoadedStudy
@@ -70,8 +71,13 @@ def replay(
     before = BEFORE_ALL
     for done, step in enumerate(steps):
         progress(done, len(steps))
-        queries, digest = fold.again(step, before, as_asked=not exact)
         checks = _Checks(step, fold, lines or {}, result, exact)
+        try:
+            queries, digest = fold.again(step, before, as_asked=not exact)
+        except LoreError as error:
+            # Other questions came out before, so these answers are about none of them.
+            checks.differs("steps", step.id, f"it cannot go on from here: {error}")
+            break
         checks.model(database.read(lambda c, at=step.id: learning.model_of_step(c, at)))  # type: ignore[misc]
         checks.decision(database.read(lambda c, at=step.id: learning.decision_of_step(c, at)))  # type: ignore[misc]
         if exact:
