@@ -36,8 +36,8 @@ RANDOM_ANSWERS = 2800
 # Where else random questions are fitted, for the picture; of 2,800.
 RANDOM_CURVE = (100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000, 2800)
 NAIVE_AUDITS = 5
-# Reporting seeds; development used seeds below 1,000, and an earlier learner 5,000 to 6,000.
-FIRST_SEED = 7000
+# Reporting seeds; development used seeds below 1,000, and earlier learners 5,000 to 7,999.
+FIRST_SEED = 8000
 
 
 @dataclass(frozen=True)

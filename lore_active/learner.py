@@ -63,7 +63,7 @@ class Learner:
         selector: Selector | None = None,
         stopping: StoppingRule | None = None,
         least_random: float = 0.10,
-        widen: float = 0.2,
+        widen: float = 0.5,
         source: Source | None = None,
     ) -> None:
         if n_objects < 4:

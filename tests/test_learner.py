@@ -282,9 +282,9 @@ def test_pure_noise_is_nothing_to_find():
 
 
 def test_it_stops_with_reasons_at_the_right_rank():
-    space = gaussian_space(ITEMS, 2, 16)
+    space = gaussian_space(ITEMS, 2, 6)
     people = SimulatedPeople([Observer(space, Habits(noise=0.05), 1)])
-    *records, summary = simulate(Learner(ITEMS, seed=16), people, 800, None, lambda: 0.0)
+    *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
     assert "prefer 2 to 1" in summary["words"]

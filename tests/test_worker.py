@@ -130,7 +130,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
     def stopped():
         return desk.rows("SELECT status FROM state") == [("stopped",)]
 
-    collect(desk, worker, 25, Person(ITEMS, 2, seed=3), until=stopped)
+    collect(desk, worker, 25, until=stopped)
     assert stopped()
     ((reason,),) = desk.rows("SELECT reason FROM state")
     assert "settled at 2 dimensions" in reason
