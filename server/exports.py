@@ -57,7 +57,8 @@ class Export:
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV, with nothing in them that a spreadsheet would run."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(
+    # Both signs in the line end: a cell with either is then quoted.
+    csv.writer(out, lineterminator="\r\n").writerows(
         [safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
     )
     return out.getvalue()
