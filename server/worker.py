@@ -344,7 +344,9 @@ def state_hash(learner: Learner, queries: list[Query]) -> str:
     digest = hashlib.sha256()
     model = learner.model
     if model is not None:
-        for array in (model.embedding, model.singular_values, model.picture, model.wider):
+        asker = model.asker
+        arrays = (model.embedding, model.singular_values, model.picture)
+        for array in (*arrays, asker.embedding, asker.wider):
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update(
             repr((model.version, model.up_to, model.rank, model.lam, model.temperature)).encode()
