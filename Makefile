@@ -6,7 +6,8 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-monitor screenshots clean
+	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor chromium \
+	screenshots clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -21,7 +22,8 @@ help:
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
-	@echo "make screenshots  pictures of the monitor for docs/"
+	@echo "make bench-pages  milliseconds and bytes of a participant's page"
+	@echo "make screenshots  pictures of every page, for docs/"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -53,8 +55,22 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest
+test: lint chromium
+	$(BIN)/python -m pytest -rs
+
+# The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,
+# pytest says that they were skipped, and continuous integration fails.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true 2>/dev/null; } && { \
+	    root=; test "$$(id -u)" = 0 || root="sudo -n"; \
+	    $$root apt-get update -qq && \
+	    $$root apt-get install -qq -y --no-install-recommends chromium; }; } || \
+	  echo "Chromium is missing and cannot be installed here: browser tests will be skipped."
+
+screenshots: .venv/.installed chromium
+	$(BIN)/python -m tests.browser.screenshots
+	$(BIN)/python -m docs.screenshots.take
 
 bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-learner
 
@@ -77,14 +93,14 @@ bench-salmon: .venv-salmon/.installed
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
 
-screenshots: .venv/.installed
-	$(BIN)/python -m docs.screenshots.take
-
 bench-monitor: .venv/.installed
 	$(BIN)/python -m benchmarks.monitor
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability
+
+bench-pages: .venv/.installed
+	$(BIN)/python -m benchmarks.pages
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner

@@ -258,7 +258,7 @@ def picture(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
     """Accuracy against answers, beside random questions."""
     panels = [
         Panel(
-            f"true rank {cell.rank} ({len(runs)} runs)",
+            f"true rank {cell.rank}, {len(runs)} run{'s' if len(runs) > 1 else ''}",
             [
                 mean_curve([one["audits"] for one in runs]),
                 mean_curve([one["random_curve"] for one in runs]),
@@ -273,7 +273,7 @@ def picture(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
         panels,
         ["this learner", "random questions, LORE at λ = 0.01"],
         "random at 2,800",
-        Axis(0, 2800, [(0, "0"), (700, "700"), (1400, "1,400"), (2800, "2,800")], "answers"),
+        Axis(0, 2800, [(at, f"{at:,}") for at in range(0, 2801, 700)], "answers"),
         Axis(0.5, 1.0, [(0.1 * k, f"{10 * k} %") for k in range(5, 11)], "test questions right"),
     )
     page.text(
@@ -295,7 +295,7 @@ def main() -> None:
         seeds = range(FIRST_SEED, FIRST_SEED + 10 * chosen.seeds, 10)
         # A seed at a time, the main conditions ahead: an early end leaves a full table.
         queue = [
-            (number / pace, place, cell, seed)
+            ((number + 1) / pace, place, cell, seed)
             for place, (cells, pace) in enumerate(PACE)
             for number, seed in enumerate(seeds)
             for cell in cells

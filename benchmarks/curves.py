@@ -63,7 +63,7 @@ def _legend(names: Sequence[str], level: str) -> list[str]:
     for name, style in zip((*names, level), (*STYLES[: len(names)], dotted), strict=True):
         parts.append(f'<path d="M{across} 18h28" fill="none" {style}/>')
         parts.append(f'<text x="{across + 34}" y="22">{escape(name)}</text>')
-        across += 62 + 7 * len(name)
+        across += 56 + round(6.3 * len(name))
     return parts
 
 

@@ -61,8 +61,8 @@ def main() -> None:
         rows = [measure(items, answers) for items, answers in SIZES]
     page.text(
         f"Milliseconds on one core, true rank {RANK}, and in brackets the ratio to a cold fit of "
-        "the same answers. Refit: after 25 more answers, of the model and of the wider one that "
-        "explores, grouping of all answers included. Selection: 50 questions at once. Medians of "
+        "the same answers. Refit: after 25 more answers, of the published model and of the one "
+        "that asks, grouping of all answers included. Selection: 50 questions at once. Medians of "
         "5; one audit."
     )
     page.table(["items", "answers", "rank", "cold fit", "refit", "50 questions", "audit"], rows)

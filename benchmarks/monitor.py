@@ -131,7 +131,7 @@ def measure(rank: int) -> list[object]:
             lambda c: collection.add_participant(c, "new", None, {}, "", 5000, clock[0])
         )
         for turn in range(ROUNDS):
-            clock[0] += 2000
+            clock[0] += 3000
 
             def answers(c: Connection, turn: int = turn) -> None:
                 for slot in range(20 * turn, 20 * turn + 20):
@@ -139,7 +139,7 @@ def measure(rank: int) -> list[object]:
 
             database.write(answers)
             after_answers.append(milliseconds(lambda: watch.update(True)))
-            clock[0] += 2000
+            clock[0] += 3000
             fit = FITS + 1 + turn
             database.write(lambda c, fit=fit: model(c, rng, rank, fit, ANSWERS, clock[0]))
             after_fit.append(milliseconds(lambda: watch.update(True)))
@@ -188,7 +188,7 @@ def beside(page: Page, people: int, seconds: float, rounds: int, monitors: int) 
     page.text(
         f"## Beside participants\n\n{people} simulated participants over HTTP, a second of thought "
         f"each, {rounds} stretches of {seconds:g} s with {monitors} monitors (each asking every "
-        "two seconds, as the page does) and as many without, in turns, in one running study. "
+        "three seconds, as the page does) and as many without, in turns, in one running study. "
         "Milliseconds from sending an answer to having the next question, over all stretches."
     )
     page.table(["monitors", "answers", "errors", "p50 ms", "p95 ms", "p99 ms", "updates"], rows)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from functools import cache
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -26,7 +28,7 @@ def fingerprint() -> str:
     )
     return "; ".join(
         [
-            f"lore-active {__version__}",
+            f"lore-active {__version__} ({_code()})",
             f"Python {platform.python_version()}",
             f"NumPy {np.__version__}",
             f"SciPy {scipy.__version__}",
@@ -35,3 +37,11 @@ def fingerprint() -> str:
             f"{platform.system()} {platform.machine()} {binding.get_host_cpu_name()}",
         ]
     )
+
+
+def _code() -> str:
+    """A digest of the library itself: a version under development has many forms."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:8]

@@ -157,6 +157,33 @@ def laplacian_times(
 
 
 @kernel
+def loss_at(
+    z: Floats,
+    first: Indices,
+    second: Indices,
+    near: Indices,
+    far: Indices,
+    weight: Floats,
+    margin: float,
+    distance: Floats,
+    pull: Floats,
+) -> float:
+    """Loss of the answers at z; distances and pulls are left for `gradient_at`."""
+    distances(z, first, second, distance)
+    return answers(distance, near, far, weight, margin, pull)
+
+
+@kernel
+def gradient_at(
+    z: Floats, first: Indices, second: Indices, distance: Floats, pull: Floats
+) -> Floats:
+    """Gradient of the loss at z, from what `loss_at` left."""
+    out = np.empty_like(z)
+    laplacian_times(z, first, second, distance, pull, out)
+    return out
+
+
+@kernel
 def gram(x: Floats) -> Floats:
     """x'x in a fixed order of summation, whatever the number of BLAS threads."""
     rows, columns = x.shape
@@ -366,14 +393,12 @@ def polish(
     items, columns = start.shape
     distance = np.empty(first.shape[0])
     pull = np.empty(first.shape[0])
-    grad = np.empty_like(start)
     x = start
     scale, basis = principal(x)
     weakest = POLISH_COLLAPSE * scale[columns - 1]
-    distances(x, first, second, distance)
-    loss = answers(distance, near, far, weight, margin, pull)
+    loss = loss_at(x, first, second, near, far, weight, margin, distance, pull)
     objective = loss + penalty(scale, lam, power)
-    laplacian_times(x, first, second, distance, pull, grad)
+    grad = gradient_at(x, first, second, distance, pull)
     g = full_gradient(x, grad, scale, basis, lam, power)
     slope = penalty_slope(scale, lam, power)
     off = np.sqrt(inner(g, g)) / norm_of(slope)
@@ -410,8 +435,7 @@ def polish(
             new = combined(x, length, way)
             new_scale, new_basis = principal(new)
             if new_scale[columns - 1] > weakest:
-                distances(new, first, second, distance)
-                loss = answers(distance, near, far, weight, margin, pull)
+                loss = loss_at(new, first, second, near, far, weight, margin, distance, pull)
                 new_objective = loss + penalty(new_scale, lam, power)
                 if new_objective <= objective + 1e-4 * length * fall + 1e-14 * abs(objective):
                     taken = True
@@ -419,7 +443,7 @@ def polish(
             length *= 0.5
         if not taken:
             break
-        laplacian_times(new, first, second, distance, pull, grad)
+        grad = gradient_at(new, first, second, distance, pull)
         new_g = full_gradient(new, grad, new_scale, new_basis, lam, power)
         m = kept % POLISH_MEMORY
         steps[m] = combined(new, -1.0, x)
@@ -470,13 +494,11 @@ def descend(
         alive += 1
     z = rotated(start, basis[:, :alive].copy())
     scale = scale[:alive].copy()
-    distances(z, first, second, distance)
-    loss = answers(distance, near, far, weight, margin, pull)
+    loss = loss_at(z, first, second, near, far, weight, margin, distance, pull)
     objective = loss + penalty(scale, lam, power)
     if alive == 0:
         return z, scale, objective, 0.0, 0, curvature
-    grad = np.empty_like(z)
-    laplacian_times(z, first, second, distance, pull, grad)
+    grad = gradient_at(z, first, second, distance, pull)
     off = imbalance(z, grad, scale, penalty_slope(scale, lam, power))
     ahead = z
     loss_ahead = loss
@@ -513,10 +535,8 @@ def descend(
             steady = -4 * POLISH_PATIENCE
             momentum = 1.0
             ahead = z
-            distances(z, first, second, distance)
-            loss_ahead = answers(distance, near, far, weight, margin, pull)
-            grad_ahead = np.empty_like(z)
-            laplacian_times(z, first, second, distance, pull, grad_ahead)
+            loss_ahead = loss_at(z, first, second, near, far, weight, margin, distance, pull)
+            grad_ahead = gradient_at(z, first, second, distance, pull)
             continue
         iterations += 1
         slope = penalty_slope(scale, lam, power)
@@ -545,8 +565,7 @@ def descend(
                     linear += step * grad_here[a, k]
                     if k < live:
                         new[a, k] = value
-            distances(new, first, second, distance)
-            new_loss = answers(distance, near, far, weight, margin, pull)
+            new_loss = loss_at(new, first, second, near, far, weight, margin, distance, pull)
             bound = loss_ahead + linear + 0.5 * curvature * squared
             if new_loss <= bound + 1e-12 * (1.0 + abs(bound)):
                 break
@@ -557,10 +576,8 @@ def descend(
             # The extrapolation overshot: fall back to the last point and lose the momentum.
             momentum = 1.0
             ahead = z
-            distances(z, first, second, distance)
-            loss_ahead = answers(distance, near, far, weight, margin, pull)
-            grad_ahead = np.empty_like(z)
-            laplacian_times(z, first, second, distance, pull, grad_ahead)
+            loss_ahead = loss_at(z, first, second, near, far, weight, margin, distance, pull)
+            grad_ahead = gradient_at(z, first, second, distance, pull)
             continue
         old = rotated(z, basis[:, :live].copy())
         z = new
@@ -573,18 +590,15 @@ def descend(
         if settled and (
             iterations == most or curvature * np.sqrt(squared) < 3.0 * POLISH_FROM * norm_of(slope)
         ):
-            grad = np.empty_like(z)
-            laplacian_times(z, first, second, distance, pull, grad)
+            grad = gradient_at(z, first, second, distance, pull)
             off = imbalance(z, grad, scale, penalty_slope(scale, lam, power))
         longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
         push = (momentum - 1.0) / longer
         momentum = longer
         ahead = combined(combined(z, push, z), -push, old)
         curvature *= 0.9
-        distances(ahead, first, second, distance)
-        loss_ahead = answers(distance, near, far, weight, margin, pull)
-        grad_ahead = np.empty_like(z)
-        laplacian_times(ahead, first, second, distance, pull, grad_ahead)
+        loss_ahead = loss_at(ahead, first, second, near, far, weight, margin, distance, pull)
+        grad_ahead = gradient_at(ahead, first, second, distance, pull)
     return z, scale, objective, off, iterations, curvature
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from lore_active import asking, choice, updates
 from lore_active.errors import InvalidParameter
+from lore_active.ledger import Ledger
 from lore_active.model import Model, item_covariances
 from lore_active.pacing import AUDIT_GROWTH, FIRST_AUDIT, REFIT_EVERY, REFIT_SHARE
 from lore_active.path import Audit
-from lore_active.questions import AllQuestions, Source, keys
+from lore_active.questions import AllQuestions, Source
 from lore_active.records import (
     AlreadyTold,
     Answer,
@@ -21,7 +22,6 @@ from lore_active.records import (
     Query,
     Side,
     UnknownQuery,
-    as_rows,
 )
 from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Solution
@@ -78,13 +78,8 @@ class Learner:
         self.least_random = float(least_random)
         self.widen = float(widen)
         self.source: Source = AllQuestions(self.n_objects) if source is None else source
-        self._queries: list[Query] = []
-        self._state: list[str] = []
-        self._answered: set[int] = set()
-        self._as_anchor = np.zeros(n_objects, dtype=np.int64)
-        self._as_option = np.zeros(n_objects, dtype=np.int64)
+        self._ledger = Ledger(self.n_objects)
         self._asks = 0
-        self._answers: list[Answer] = []
         self._excluded: set[str] = set()
         self._model: Model | None = None
         self._version = 0
@@ -105,8 +100,8 @@ class Learner:
         seed = (self.seed, self._asks)
         self._asks += 1
         rng = np.random.default_rng([*seed, 1])
-        out = self._open() if pending is None else sorted(set(pending))
-        chosen = self._choose(n, self._knowledge(out, self._taken_keys(out)), rng)
+        out = self._ledger.out() if pending is None else sorted(set(pending))
+        chosen = self._choose(n, self._knowledge(out, self._ledger.taken(out)), rng)
         flips = rng.random(len(chosen)) < 0.5
         asked = []
         for one, flip in zip(chosen, flips, strict=True):
@@ -131,7 +126,8 @@ class Learner:
     def _choose(self, n: int, known: Knowledge, rng: np.random.Generator) -> list[choice.Choice]:
         model = self._model
         if model is None:
-            return choice.covering(n, known, self._as_anchor, self._as_option, rng)
+            counts = self._ledger.as_anchor, self._ledger.as_option
+            return choice.covering(n, known, *counts, rng)
         return choice.informative(
             n, known, model.asker, self.selector, self.random_share, self.widen, rng
         )
@@ -147,22 +143,20 @@ class Learner:
         repeats: int | None,
     ) -> Query:
         model = self._model
-        query = Query(
-            id=len(self._queries),
-            anchor=anchor,
-            left=left,
-            right=right,
-            purpose=purpose,
-            score=score,
-            version=0 if model is None else model.version,
-            seed=seed,
-            margin=0.0 if model is None else model.margin(anchor, left, right),
-            repeats=repeats,
+        query = self._ledger.enter(
+            Query(
+                id=0,
+                anchor=anchor,
+                left=left,
+                right=right,
+                purpose=purpose,
+                score=score,
+                version=0 if model is None else model.version,
+                seed=seed,
+                margin=0.0 if model is None else model.margin(anchor, left, right),
+                repeats=repeats,
+            )
         )
-        self._queries.append(query)
-        self._state.append("open")
-        self._as_anchor[anchor] += 1
-        self._as_option[[left, right]] += 1
         self._events.append(("ask", query.id))
         self._tally.predictions[query.id] = query.margin if query.version else None
         return query
@@ -171,23 +165,11 @@ class Learner:
 
     def tell(self, query: int, side: Side, participant: str | None = None) -> None:
         """An answer to a question, in any order and however late."""
-        asked = self.query(query)
-        if side not in ("left", "right"):
-            raise InvalidParameter(f"side is {side!r}, but must be 'left' or 'right'.")
-        if self._state[query] == "told":
-            raise AlreadyTold(f"Query {query} has been answered already.")
-        self._state[query] = "told"
-        nearer, farther = asked.left, asked.right
-        if side == "right":
-            nearer, farther = farther, nearer
-        self._append(Answer(query, asked.anchor, nearer, farther, participant))
+        self._append(self._ledger.tell(query, side, participant))
 
     def skip(self, query: int) -> None:
         """Nobody will answer this one; it may be asked again."""
-        self.query(query)
-        if self._state[query] == "told":
-            raise AlreadyTold(f"Query {query} has been answered already and cannot be skipped.")
-        self._state[query] = "skipped"
+        self._ledger.skip(query)
 
     def add(self, triplets: Any, participant: str | None = None) -> None:
         """Answers brought from outside: rows (anchor, nearer, farther)."""
@@ -196,10 +178,9 @@ class Learner:
             self._append(Answer(None, int(a), int(i), int(j), participant))
 
     def _append(self, answer: Answer) -> None:
-        self._answers.append(answer)
-        self._answered.add(self._key(answer.anchor, answer.nearer, answer.farther))
-        self._events.append(("answer", len(self._answers) - 1))
-        self._count(len(self._answers) - 1)
+        index = self._ledger.add(answer)
+        self._events.append(("answer", index))
+        self._count(index)
 
     def exclude(self, participant: str) -> None:
         """Leave a participant's answers out, as if they had never been given."""
@@ -326,9 +307,7 @@ class Learner:
 
     def query(self, query: int) -> Query:
         """One question by its number."""
-        if not 0 <= query < len(self._queries):
-            raise UnknownQuery(f"There is no query {query}; {len(self._queries)} were asked.")
-        return self._queries[query]
+        return self._ledger.query(query)
 
     @property
     def model(self) -> Model | None:
@@ -338,7 +317,12 @@ class Learner:
     @property
     def queries(self) -> tuple[Query, ...]:
         """Every question so far."""
-        return tuple(self._queries)
+        return tuple(self._ledger.queries)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """Every answer so far, those of excluded participants too."""
+        return tuple(self._ledger.answers)
 
     @property
     def audits(self) -> tuple[Audit, ...]:
@@ -347,25 +331,13 @@ class Learner:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _open(self) -> list[int]:
-        return [query for query, state in enumerate(self._state) if state == "open"]
-
-    def _taken_keys(self, out: Sequence[int]) -> set[int]:
-        """Questions that have an answer or are out; skipped and lapsed ones are free again."""
-        pending = (self.query(one) for one in out)
-        return self._answered | {self._key(one.anchor, one.left, one.right) for one in pending}
-
-    def _key(self, anchor: int, one: int, other: int) -> int:
-        return int(keys(as_rows([(anchor, one, other)]), self.n_objects)[0])
-
     def _knowledge(self, out: Sequence[int], taken: set[int]) -> Knowledge:
         model = self._model
-        pending = (self.query(one) for one in out)
         return Knowledge(
             embedding=np.zeros((self.n_objects, 0)) if model is None else model.embedding,
             temperature=1.0 if model is None else model.temperature,
             answered=self._tally.rows,
-            pending=as_rows((one.anchor, one.left, one.right) for one in pending),
+            pending=self._ledger.rows(out),
             taken=taken,
             source=self.source,
         )
@@ -377,9 +349,9 @@ class Learner:
 
     def _count(self, index: int) -> None:
         """Let an answer count, unless its participant is left out."""
-        answer = self._answers[index]
+        answer = self._ledger.answers[index]
         if answer.participant is None or answer.participant not in self._excluded:
-            self._tally.count(answer, self._queries)
+            self._tally.count(answer, self._ledger.queries)
 
     def _forget(self) -> None:
         """Back to before the first answer counted; what was asked and said is kept."""
@@ -393,7 +365,7 @@ class Learner:
         self._forget()
         for kind, which in self._events:
             if kind == "ask":
-                query = self._queries[which]
+                query = self._ledger.queries[which]
                 model = self._model
                 self._tally.predictions[which] = (
                     None if model is None else model.margin(query.anchor, query.left, query.right)

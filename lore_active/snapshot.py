@@ -41,12 +41,14 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "widen": learner.widen,
         "asks": learner._asks,
         "version": learner._version,
-        "queries": [asdict(query) for query in learner._queries],
-        "states": learner._state,
-        "answers": [asdict(answer) for answer in learner._answers],
+        "queries": [asdict(query) for query in learner._ledger.queries],
+        "states": learner._ledger.states,
+        "answers": [asdict(answer) for answer in learner._ledger.answers],
         "excluded": sorted(learner._excluded),
         "events": [list(event) for event in learner._events],
-        "predictions": [learner._tally.predictions.get(query.id) for query in learner._queries],
+        "predictions": [
+            learner._tally.predictions.get(query.id) for query in learner._ledger.queries
+        ],
         "audits": [
             _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
             for index, audit in enumerate(learner._audits)
@@ -73,20 +75,13 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     )
     learner._asks = document["asks"]
     learner._version = document["version"]
-    for one in document["queries"]:
-        query = Query(**{**one, "seed": tuple(one["seed"])})
-        learner._queries.append(query)
-        learner._as_anchor[query.anchor] += 1
-        learner._as_option[[query.left, query.right]] += 1
-    learner._state = list(document["states"])
+    for one, state in zip(document["queries"], document["states"], strict=True):
+        learner._ledger.enter(Query(**{**one, "seed": tuple(one["seed"])}), state)
     learner._excluded = set(document["excluded"])
     learner._events = [(kind, which) for kind, which in document["events"]]
     learner._tally.predictions = dict(enumerate(document["predictions"]))
-    for index, one in enumerate(document["answers"]):
-        answer = Answer(**one)
-        learner._answers.append(answer)
-        learner._answered.add(learner._key(answer.anchor, answer.nearer, answer.farther))
-        learner._count(index)
+    for one in document["answers"]:
+        learner._count(learner._ledger.add(Answer(**one)))
     learner._audits = [
         _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
     ]

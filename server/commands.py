@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import authoring, serving
+from server import analysing, authoring, serving
 
 __all__ = ["main"]
 
@@ -12,6 +12,9 @@ main.add_command(authoring.check)
 main.add_command(authoring.password)
 main.add_command(serving.serve)
 main.add_command(serving.demo)
+main.add_command(analysing.export)
+main.add_command(analysing.bring_in)
+main.add_command(analysing.again)
 
 if __name__ == "__main__":
     main()

@@ -42,7 +42,7 @@ _TIMES = (ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc"))
 # What makes a spreadsheet take a text for a formula.
 RISKY = ("=", "+", "-", "@", "\t", "\r")
 
-Writer = Callable[[Database, LoadedStudy], Iterator[str]]
+Writer = Callable[[Database, LoadedStudy], Iterator[str] | Iterator[bytes]]
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,19 @@ class Export:
 
 
 def safe(cell: Any) -> Any:
-    """A text that would be run as a formula becomes one that is not."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(RISKY) else cell
+    """A text that would be run as a formula becomes one that is not; `formats` undoes it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(RISKY) else cell
 
 
-def _csv(rows: Iterable[Iterable[Any]]) -> str:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV, with nothing in them that a spreadsheet would run."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([safe(cell) for cell in row] for row in rows)
     return out.getvalue()
 
 
-def _utc(ms: int | None) -> str:
+def utc(ms: int | None) -> str:
+    """A time as ISO 8601; empty for none."""
     if ms is None:
         return ""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
@@ -74,21 +76,21 @@ def _utc(ms: int | None) -> str:
 
 def answers_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     """Every answer, practice and excluded people included (each marked)."""
-    yield _csv([ANSWERS])
+    yield csv_text([ANSWERS])
     last = 0
     # Answers are never changed: parts read one after another fit together.
     while rows := database.read(partial(store.answers_for_export, seq=last)):
         last = rows[-1][0]
-        yield _csv(
-            [_utc(cell) if at in _TIMES else cell for at, cell in enumerate(row)] for row in rows
+        yield csv_text(
+            [utc(cell) if at in _TIMES else cell for at, cell in enumerate(row)] for row in rows
         )
 
 
 def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     """The newest model's coordinates on principal axes, strongest first."""
     z = embedding_of(database.read(learning.latest_model), len(study.items))
-    yield _csv([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
-    yield _csv([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
+    yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
+    yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 
 
 def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
@@ -96,7 +98,7 @@ def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
     for one in database.read(lambda c: list(store.all_events(c))):
         line = {
             "event": one.id,
-            "at_utc": _utc(one.at),
+            "at_utc": utc(one.at),
             "who": one.who,
             "kind": one.kind,
             "participant": one.participant,
@@ -105,11 +107,20 @@ def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
+def log_jsonl(database: Database, study: LoadedStudy) -> Iterator[bytes]:
+    """Everything that happened, line by line, from which the study can be replayed."""
+    # Its first line names the compiler's version, which the web process does without until now.
+    from server.log import lines
+
+    yield from lines(database, study)
+
+
 EXPORTS = {
     one.name: one
     for one in (
         Export("answers.csv", "text/csv", "every answer, one a line", answers_csv),
         Export("embedding.csv", "text/csv", "coordinates of the items", embedding_csv),
         Export("events.jsonl", "application/jsonl", "who decided what, when", events_jsonl),
+        Export("log.jsonl", "application/jsonl", "everything, for replaying the study", log_jsonl),
     )
 }

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from lore_active import snapshot
-from lore_active.errors import LoreError
+from lore_active.errors import InvalidParameter, LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
-from lore_active.selection import selector_named
-from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy
+from server.fold import BEFORE_ALL, Fold, new_learner, state_hash
 from server.store import collection, learning
 from server.store.database import Connection, Database
 from server.store.learning import ModelRow, Ready, Step
@@ -27,8 +24,6 @@ from server.store.learning import ModelRow, Ready, Step
 # and no more, since the best question changes with every answer.
 LEAST_READY, MOST_READY = 10, 300
 RATE_WINDOW_MS = 20_000
-# Random questions that are always asked, from the schedule and the learner together.
-LEAST_RANDOM = 0.05
 
 
 class CannotRebuild(LoreError):
@@ -43,19 +38,6 @@ class Outcome:
     queries: list[Query]
     hash: str
     seconds: dict[str, float]
-
-
-def new_learner(study: LoadedStudy, seed: int) -> Learner:
-    """The learner that a study's settings ask for."""
-    settings = study.settings
-    stopping = settings.stopping
-    return Learner(
-        len(study.items),
-        seed,
-        selector_named(settings.learning.selector),
-        RankSettled(stopping.confidence, stopping.audits, stopping.min_answers or None),
-        least_random=max(0.0, LEAST_RANDOM - settings.session.random),
-    )
 
 
 class Worker:
@@ -75,10 +57,14 @@ class Worker:
         self.study = study
         self.clock = clock
         self.timer = timer
-        self._numbers: dict[int, int] = {}
         self._cycle_seconds = 0.5
         self._unpublished: tuple[Outcome, Step] | None = None
-        self.last, self.learner = self._rebuilt()
+        self.last, self.fold = self._rebuilt()
+
+    @property
+    def learner(self) -> Learner:
+        """The learner as it stands."""
+        return self.fold.learner
 
     # ---- living ---------------------------------------------------------------------------------
 
@@ -95,7 +81,7 @@ class Worker:
         self.database.write(lambda c: self._publish(c, step, outcome))
         self.last, self._unpublished = step, None
         for _, query in outcome.learner_numbers:
-            self._numbers.pop(query, None)
+            self.fold.numbers.pop(query, None)
         if step.work == "audit":
             self._save(step)
         self._cycle_seconds = self.timer() - begun
@@ -138,63 +124,21 @@ class Worker:
     def _apply(self, step: Step, before: Step) -> tuple[Outcome, Step]:
         """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
         seconds: dict[str, float] = {}
-        numbers, changed = self._take_in(step, before)
+        numbers, changed = self.fold.take_in(step, before)
         due = self.learner.due()
         if due is None and changed and self.learner.audits:
             due = "audit"
         step = replace(step, work=due or "")
-        self._learn(step, seconds)
+        self.fold.learn(step, seconds)
         # The learner counts its versions anew when somebody is excluded; published ones go on.
         fresh = self.learner.model is not None and bool(due or changed)
         version = before.version + int(fresh)
         pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
         step = replace(step, pending=pending, asked=asked, version=version)
-        queries = self._ask(step, seconds)
+        queries = self.fold.ask(step, seconds)
         digest = state_hash(self.learner, queries)
         step = replace(step, hash=digest, seconds=seconds)
         return Outcome(numbers, queries, digest, seconds), step
-
-    def _take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
-        """Tell the learner what was asked, answered and excluded since the step before."""
-        queries, told, changes = self.database.read(
-            lambda c: (
-                learning.web_queries(c, before.up_to_query, step.up_to_query),
-                learning.told(c, before.up_to_seq, step.up_to_seq),
-                learning.changes(c, before.up_to_event, step.up_to_event),
-            )
-        )
-        numbers = []
-        for query in queries:
-            old = query.repeats_learner
-            if query.repeats is not None and old is None:
-                old = self._numbers.get(query.repeats)
-            if query.purpose == "repeat" and old is not None:
-                known = self.learner.repeat(old)
-            else:
-                known = self.learner.issue(query.anchor, query.left, query.right, "random")
-            self._numbers[query.id] = known.id
-            numbers.append((known.id, query.id))
-        for answer in told:
-            number = self._numbers.get(answer.query) if answer.learner is None else answer.learner
-            assert number is not None
-            if answer.chosen is None:
-                self.learner.skip(number)
-                continue
-            side = self.learner.query(number).side_of(answer.chosen)
-            self.learner.tell(number, side, str(answer.participant))
-        for change in changes:
-            act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
-            act(str(change.participant))
-        return numbers, bool(changes)
-
-    def _learn(self, step: Step, seconds: dict[str, float]) -> None:
-        if step.work:
-            begun = self.timer()
-            if step.work == "audit":
-                self.learner.audit()
-            else:
-                self.learner.refit()
-            seconds[step.work] = self.timer() - begun
 
     def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
         """What is out (as the learner's numbers), and how many more questions are wanted.
@@ -202,20 +146,12 @@ class Worker:
         A new model takes back what is ready and asks anew; otherwise the queue is topped up.
         """
         known = (
-            self._numbers.get(query) if number is None else number
+            self.fold.numbers.get(query) if number is None else number
             for query, number in learning.out(c, step.at, step.up_to_query)
         )
         pending = [number for number in known if number is not None]
         ready = [] if fresh else learning.ready(c)
         return tuple(sorted({*pending, *ready})), max(0, step.asked - len(ready))
-
-    def _ask(self, step: Step, seconds: dict[str, float]) -> list[Query]:
-        if step.asked == 0:
-            return []
-        begun = self.timer()
-        queries = self.learner.ask(step.asked, pending=step.pending)
-        seconds["select"] = self.timer() - begun
-        return queries
 
     # ---- publishing -----------------------------------------------------------------------------
 
@@ -297,68 +233,55 @@ class Worker:
         text = zlib.compress(json.dumps(document).encode(), 1)
         self.database.write(lambda c: learning.save_snapshot(c, step.id, text, packed.getvalue()))
 
-    def _rebuilt(self) -> tuple[Step, Learner]:
+    def _rebuilt(self) -> tuple[Step, Fold]:
         """The learner as it was when the last step was published, or a CannotRebuild."""
         saved = self.database.read(learning.snapshot)
         if saved is not None:
             try:
                 return self._replayed(saved)
-            except CannotRebuild:
+            except (CannotRebuild, InvalidParameter):
                 # A snapshot of another version of the program; the journal alone must do.
                 pass
-        return self._replayed(None)
+        try:
+            return self._replayed(None)
+        except CannotRebuild as error:
+            # Another machine or version. The answers and questions stand; the model is made anew
+            # from them, and from here on it is this machine's.
+            reason = str(error)
+            self.database.write(
+                lambda c: collection.add_event(
+                    c, "rebuilt", "worker", self.clock(), reason=reason, fingerprint=fingerprint()
+                )
+            )
+            return self._replayed(None, as_asked=True)
 
-    def _replayed(self, saved: tuple[int, bytes, bytes] | None) -> tuple[Step, Learner]:
+    def _replayed(
+        self, saved: tuple[int, bytes, bytes] | None, as_asked: bool = False
+    ) -> tuple[Step, Fold]:
         state = self.database.read(collection.state)
         assert state is not None
-        before = Step(0, 0, 0, 0, 0, "", 0, (), 0, "", {})
-        self.learner = new_learner(self.study, state.seed)
+        before, learner = BEFORE_ALL, new_learner(self.study, state.seed)
         if saved is not None:
             number, text, packed = saved
             with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-                self.learner = snapshot.load(
+                learner = snapshot.load(
                     json.loads(zlib.decompress(text)), {name: arrays[name] for name in arrays}
                 )
             found = self.database.read(lambda c: learning.step_numbered(c, number))
             if found is None:
                 raise CannotRebuild(f"The snapshot is of step {number}, which is not there.")
             before = found
-        start = before.id
+        fold, start = Fold(self.database, self.study, learner, self.timer), before.id
         for step in self.database.read(lambda c: learning.steps(c, start)):
-            self._take_in(step, before)
-            self._learn(step, {})
-            queries = self._ask(step, {})
-            found_hash = state_hash(self.learner, queries)
-            if found_hash != step.hash:
+            _, found_hash = fold.again(step, before, as_asked)
+            if found_hash != step.hash and not as_asked:
                 raise CannotRebuild(
                     f"Step {step.id} of the worker's journal came out differently "
                     f"({found_hash[:12]} instead of {step.hash[:12]})."
                 )
             before = step
-        self._numbers.clear()
-        return before, self.learner
-
-
-def state_hash(learner: Learner, queries: list[Query]) -> str:
-    """A digest of the model to the last bit, of the questions just asked, and of the decision."""
-    digest = hashlib.sha256()
-    model = learner.model
-    if model is not None:
-        asker = model.asker
-        arrays = (model.embedding, model.singular_values, model.picture)
-        for array in (*arrays, asker.embedding, asker.wider):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        digest.update(
-            repr((model.version, model.up_to, model.rank, model.lam, model.temperature)).encode()
-        )
-        digest.update(repr(_plain(learner.decision)).encode())
-    for query in queries:
-        digest.update(repr(query).encode())
-    return digest.hexdigest()
-
-
-def _plain(decision: Decision) -> tuple[Any, ...]:
-    return decision.stop, decision.settled, decision.rank, decision.words
+        fold.numbers.clear()
+        return before, fold
 
 
 def _ready(query: Query, version: int) -> Ready:

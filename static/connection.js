@@ -29,6 +29,12 @@
     });
   }
 
+  lore.reconnect = async (tries) => {
+    tell("offline");
+    await pause(tries);
+    tell("");
+  };
+
   // The next trial replaces the last one only when its pictures can be painted at once.
   function pictures(html) {
     const part = new DOMParser().parseFromString(html, "text/html");
@@ -43,7 +49,7 @@
     for (let tries = 0; ; tries++) {
       let trouble = "offline";
       try {
-        const reply = await fetch(address, { ...request, signal: AbortSignal.timeout(PATIENCE) });
+        const reply = await fetch(address, { ...request, signal: AbortSignal.timeout?.(PATIENCE) });
         const { status, headers } = reply;
         if (status < 500 && status !== 408 && status !== 429) {
           const html = await reply.text();

@@ -6,6 +6,8 @@ const lore = (() => {
 
   const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
   const MEDIA_PATIENCE = 8000;
+  const TRIES = 3;
+  const MOST_AWAY = 50;
   const PENDING = "lore-pending";
   const kept = new Map(); // pictures of the next trial, held so that they stay decoded
 
@@ -26,25 +28,38 @@ const lore = (() => {
   };
 
   const loadable = (media) =>
-    new Promise((done) => {
-      if (media.readyState >= 2 || media.error) return done();
+    new Promise((done, fail) => {
+      if (media.error) return fail();
+      if (media.readyState >= 2) return done();
       media.addEventListener("loadeddata", done, { once: true });
-      media.addEventListener("error", done, { once: true });
+      media.addEventListener("error", fail, { once: true });
       // Some phones load nothing before the first tap.
       setTimeout(done, MEDIA_PATIENCE);
     });
+
+  // A stimulus that does not come is asked for again; one that never comes is noted.
+  async function complete(stimulus, now) {
+    const isImage = stimulus.tagName === "IMG";
+    for (let tries = 0; tries < TRIES; tries += navigator.onLine ? 1 : 0) {
+      try {
+        return await (isImage ? stimulus.decode() : loadable(stimulus));
+      } catch {}
+      if (tries < TRIES - 1) await lore.reconnect(tries);
+      if (isImage) stimulus.src = stimulus.getAttribute("src");
+      else stimulus.load();
+    }
+    now.failed.push(stimulus.closest("[data-item]").dataset.item);
+    stimulus.dispatchEvent(new Event("failed"));
+  }
 
   async function present(form) {
     const now = { form, failed: [], played: {}, away: [], since: {}, onset: null };
     trial = now;
     form.dataset.state = "loading";
     const blank = wait(Number(form.dataset.interval || 0));
-    const images = [...form.querySelectorAll("img")].map((image) =>
-      image.decode().catch(() => now.failed.push(image.closest("[data-item]").dataset.item)),
-    );
-    const media = [...form.querySelectorAll("audio, video")];
-    media.forEach((one) => prepare(one, now));
-    await Promise.all([...images, ...media.map(loadable), blank]);
+    form.querySelectorAll("audio, video").forEach((media) => prepare(media, now));
+    const stimuli = [...form.querySelectorAll("img, audio, video")];
+    await Promise.all([...stimuli.map((one) => complete(one, now)), blank]);
     if (trial !== now) return;
     form.dataset.state = "viewing";
     now.onset = await painted();
@@ -90,7 +105,10 @@ const lore = (() => {
       copy.querySelector("kbd")?.remove();
       return `${copy.textContent} ${part.querySelector("img")?.alt || ""}`.replace(/\s+/g, " ").trim();
     });
-    document.getElementById("announcement").textContent = texts.filter(Boolean).join(". ");
+    document.getElementById("announcement").textContent = texts
+      .map((text) => text.replace(/\.$/, ""))
+      .filter(Boolean)
+      .join(". ");
   }
 
   function preload(form) {
@@ -104,21 +122,22 @@ const lore = (() => {
   // ---- sounds and films ----
 
   function prepare(media, now) {
+    const { form } = now;
     const side = media.closest(".option")?.querySelector("[name=side]").value || "anchor";
     const button = media.parentElement.querySelector(".play");
     const finished = () => {
       now.played[side] = (now.played[side] || 0) + 1;
       button.dataset.played = "";
-      const hint = now.form.querySelector(".hint");
-      if (hint && allPlayed(now.form)) hint.dataset.done = "";
+      const hint = form.querySelector(".hint");
+      if (hint && allPlayed(form)) hint.dataset.done = "";
       open(now);
     };
     now.played[side] = 0;
     media.controls = false;
     button.hidden = false;
-    now.form.querySelector(".hint")?.removeAttribute("hidden");
+    form.querySelector(".hint")?.removeAttribute("hidden");
     button.addEventListener("click", () => {
-      now.form.querySelectorAll("audio, video").forEach((other) => other.pause());
+      form.querySelectorAll("audio, video").forEach((other) => other.pause());
       if (button.dataset.playing !== undefined) return;
       media.currentTime = 0;
       media.play().catch(() => 0);
@@ -126,12 +145,9 @@ const lore = (() => {
     media.addEventListener("play", () => (button.dataset.playing = ""));
     media.addEventListener("pause", () => delete button.dataset.playing);
     media.addEventListener("ended", finished);
-    media.addEventListener("error", () => {
-      // What cannot be played must not keep anybody here.
-      now.failed.push(media.closest("[data-item]").dataset.item);
-      finished();
-    });
-    if (media.error) finished();
+    // What cannot be played must not keep anybody here.
+    media.addEventListener("failed", finished);
+    media.addEventListener("error", () => form.dataset.state !== "loading" && finished());
   }
 
   const allPlayed = (form) =>
@@ -176,7 +192,7 @@ const lore = (() => {
     (event) => {
       const form = event.target;
       const answering = form.classList.contains("trial");
-      if (form.dataset.state === "sent" || (answering && form.dataset.state !== "open")) {
+      if (form.dataset.state === "sent" || (answering && tooEarly(form))) {
         event.preventDefault();
         event.stopImmediatePropagation();
         return;
@@ -191,6 +207,11 @@ const lore = (() => {
     },
     true,
   );
+
+  // Also what was pressed before, and only handled now because the page was busy.
+  const tooEarly = (form) =>
+    form.dataset.state !== "open" ||
+    (gesture && gesture.time < trial.onset + Number(form.dataset.minView || 0));
 
   function measured() {
     const time = gesture?.time ?? performance.now();
@@ -214,7 +235,7 @@ const lore = (() => {
   }
   function back(what, time) {
     if (!trial || trial.since[what] === undefined) return;
-    trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
+    if (trial.away.length < MOST_AWAY) trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
     delete trial.since[what];
   }
   addEventListener("blur", (event) => gone("blur", event.timeStamp));
@@ -236,8 +257,9 @@ const lore = (() => {
       pending = JSON.parse(sessionStorage.getItem(PENDING));
       sessionStorage.removeItem(PENDING);
     } catch {}
-    if (pending?.[0] !== form.elements.question.value || form.dataset.state !== "open") return;
+    if (pending?.[0] !== form.elements.question.value) return;
     form.elements.timings.value = pending[2];
+    form.dataset.state = "open";
     submit(form, pending[1], null);
   }
 
@@ -261,5 +283,6 @@ const lore = (() => {
   // A page from the browser's memory may show a trial that is long answered.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-  return { picture };
+  // Where there is no other way to the server, waiting is all that can be done.
+  return { picture, reconnect: () => wait(1000) };
 })();

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import settings
+import os
 
-from lore_active import kernels
+# Before NumPy is loaded: matrices here are small, and threads that wait for each other on a busy
+# machine cost more than they bring. The worker runs with one thread, too.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from lore_active import kernels  # noqa: E402
 
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)

@@ -160,12 +160,12 @@ def test_repeats_swap_sides_and_give_a_ceiling():
     learner, _ = study()
     told = [query for query in learner.queries if query.purpose == "random"]
     assert learner.estimate.ceiling is None
-    chose_left = {i: answer.nearer for i, answer in enumerate(learner._answers)}
+    chose_left = {i: answer.nearer for i, answer in enumerate(learner.answers)}
     for query in told[:12]:
         again = learner.repeat(query.id)
         assert (again.left, again.right) == (query.right, query.left)
         assert again.purpose == "repeat"
-        answer = next(one for one in learner._answers if one.query == query.id)
+        answer = next(one for one in learner.answers if one.query == query.id)
         learner.tell(again.id, "left" if answer.nearer == again.left else "right")
     assert chose_left
     assert learner.estimate.ceiling == 1.0
@@ -217,7 +217,7 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
             query = learner.queries[which]
             without.issue(query.anchor, query.left, query.right, query.purpose)
         elif kind == "answer":
-            answer = learner._answers[which]
+            answer = learner.answers[which]
             if answer.participant != "P1":
                 side = "left" if answer.nearer == learner.queries[answer.query].left else "right"
                 without.tell(answer.query, side, answer.participant)
@@ -263,7 +263,7 @@ def test_uncertainty_shrinks_with_answers():
 def test_every_selector_picks_new_questions(name):
     learner, _ = study(answers=120, selector=selector_named(name))
     asked = learner.ask(30)
-    answered = {one.query for one in learner._answers}
+    answered = {one.query for one in learner.answers}
     old = question_keys([q for q in learner.queries if q.id in answered])
     assert not set(question_keys(asked)) & set(old)
     assert len(set(question_keys(asked))) == 30

@@ -12,7 +12,7 @@ from lore_active.stopping import Progress, RankSettled, Unchanged, wilson
 
 
 def audit(answers, rank=3, below=(0.2, 0.01), above=(0.04, 0.01)):
-    return Audit(answers, rank, 0.01, 1.0, (), None, None, below, above)
+    return Audit(answers, rank, 0.01, 1.0, (), None, below, above)
 
 
 CLEAR = Progress(20, 500, 20, [audit(100 * k) for k in range(1, 6)], wilson(80, 100))

@@ -158,6 +158,10 @@ class Database:
         except sqlite3.Error as error:
             raise StoreTrouble(f"The database cannot be read now: {error}.") from error
 
+    def reader(self) -> Connection:
+        """A connection of the caller's own, for reading long; the caller closes it."""
+        return connect(self.path)
+
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` and return its result once it is safely on disk."""
         request = _Request(work, Future())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from sqlite3 import Row
 from typing import Any
 
+from lore_active.records import Purpose
 from server.store.database import Connection
 
 
@@ -263,6 +264,14 @@ def last_decision(c: Connection) -> tuple[int, bool] | None:
     return None if row is None else (row[0], bool(row[1]))
 
 
+def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
+    """(anchor, left, right, purpose) of the questions that the learner asked in a step."""
+    rows = c.execute(
+        "SELECT anchor, left, right, purpose FROM queries WHERE step = ? ORDER BY learner", (step,)
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 def add_model(c: Connection, model: ModelRow) -> None:
     """Publish a model."""
     marks = ", ".join("?" for _ in fields(ModelRow))
@@ -274,6 +283,35 @@ def latest_model(c: Connection) -> ModelRow | None:
     """The newest model."""
     row = c.execute(f"SELECT {_MODEL} FROM models ORDER BY version DESC LIMIT 1").fetchone()
     return None if row is None else ModelRow(*row)
+
+
+def model_of_step(c: Connection, step: int) -> ModelRow | None:
+    """The model that a step published."""
+    row = c.execute(f"SELECT {_MODEL} FROM models WHERE step = ?", (step,)).fetchone()
+    return None if row is None else ModelRow(*row)
+
+
+def fingerprints(c: Connection) -> set[str]:
+    """What the models were made with."""
+    return {row[0] for row in c.execute("SELECT DISTINCT fingerprint FROM models")}
+
+
+def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str] | None:
+    """(stop, settled, rank, words) of a step's decision."""
+    row = c.execute(
+        "SELECT stop, settled, rank, words FROM decisions WHERE step = ?", (step,)
+    ).fetchone()
+    return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3])
+
+
+def scored_in(c: Connection, step: int) -> list[tuple[int, int, int, int, int, str, float]]:
+    """(query, learner's number, anchor, left, right, purpose, score) of a step's questions."""
+    rows = c.execute(
+        "SELECT id, learner, anchor, left, right, purpose, score FROM queries "
+        "WHERE step = ? ORDER BY learner",
+        (step,),
+    )
+    return [(row[0], row[1], row[2], row[3], row[4], row[5], row[6]) for row in rows]
 
 
 def add_decision(

@@ -221,6 +221,15 @@ def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows]
 
 
+def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
+    """Every participant as the CSV has them."""
+    rows = c.execute(
+        "SELECT id, excluded, stage, trials, done, arrived_at, finished_at, external, entry, "
+        "agent, feedback FROM participants ORDER BY id"
+    )
+    return [tuple(row) for row in rows]
+
+
 def all_events(c: Connection) -> Iterator[EventRow]:
     """Every event in order."""
     for row in c.execute(

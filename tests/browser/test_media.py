@@ -74,7 +74,8 @@ def test_what_cannot_be_played_keeps_nobody(window, serve, tmp_path):
     context.route("**/stimulus/*", lambda route: route.fulfill(body="no sound"))
     walk = Walk(context, f"{server.address}/s/media/")
     walk.until("trial")
-    walk.answer()
+    walk.page.keyboard.press("1")
+    expect(walk.page.get_by_text("1 of 3", exact=True)).to_be_visible()
     found = json.loads(rows(server, "media", TIMINGS)[0][0])
     assert len(found["failed"]) == 3
 

@@ -73,13 +73,31 @@ def test_keys_are_dead_until_the_pictures_are_painted(window, serve, tmp_path):
     assert rows(server, "media", "SELECT count(*) FROM answers") == [(1,)]
 
 
+def test_a_picture_that_gets_lost_is_fetched_again(window, serve, tmp_path):
+    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    context, lost = window(), []
+
+    def lose_each_once(route) -> None:
+        again = route.request.url in lost
+        lost.append(route.request.url)
+        route.continue_() if again else route.abort()
+
+    context.route("**/stimulus/*", lose_each_once)
+    walk = Walk(context, f"{server.address}/s/media/")
+    walk.until("trial")
+    assert all(walk.page.locator("img").evaluate_all("(all) => all.map((i) => i.naturalWidth)"))
+    walk.answer()
+    assert "failed" not in json.loads(rows(server, "media", "SELECT timings FROM answers")[0][0])
+
+
 def test_a_picture_that_does_not_load_keeps_nobody(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
     context = window()
     context.route("**/stimulus/*", lambda route: route.abort())
     walk = Walk(context, f"{server.address}/s/media/")
     walk.until("trial")
-    walk.answer()
+    walk.page.keyboard.press("1")
+    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
     found = json.loads(rows(server, "media", "SELECT timings FROM answers")[0][0])
     assert len(found["failed"]) == 3
 
@@ -117,6 +135,20 @@ def test_minimum_view_time(window, serve, tmp_path):
     assert count == 1 and rt >= 700
 
 
+def test_a_key_pressed_before_the_trial_was_seen_does_not_answer_it(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.press("I agree")
+    early = "new KeyboardEvent('keydown', {key: '1', bubbles: true})"
+    walk.page.evaluate(f"() => {{ window.early = {early}; }}")
+    walk.press("Begin")
+    walk.page.evaluate("() => document.dispatchEvent(early)")
+    assert walk.page.locator(".trial[data-state=open]").count() == 1
+    walk.page.evaluate(f"() => document.dispatchEvent({early})")
+    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
+
+
 def test_time_out_and_interval(window, serve, tmp_path):
     rules = "[trial]\ntimeout_ms = 400\ninterval_ms = 300\n"
     server = serve(write_study(tmp_path / "words", BARE.replace("20", "2") + rules))
@@ -124,7 +156,7 @@ def test_time_out_and_interval(window, serve, tmp_path):
     walk.press("I agree")
     begun = walk.page.evaluate("() => performance.now()")
     walk.page.get_by_role("button", name="Begin").click()
-    expect(walk.page.get_by_text("Time was up")).to_be_visible()
+    expect(walk.page.locator(".note")).to_contain_text("Time was up")
     expect(walk.page.locator("[data-kind=feedback]")).to_be_visible()
     assert walk.page.evaluate("() => performance.now()") - begun >= 2 * (400 + 300)
     found = rows(server, "words", "SELECT side, rt_ms FROM answers")

@@ -22,26 +22,20 @@ def test_page_weights(window, serve, tmp_path, kind):
         server = serve(write_media_study(tmp_path / "study", pictures(), WHOLE))
     walk = Walk(window(), f"{server.address}/s/study/")
     walk.until("trial")
-    bodies: list[tuple[str, int, int]] = []
-
-    def weigh(response) -> None:
-        sizes = response.request.sizes()
-        unpacked = 0 if response.status == 304 else len(response.body())
-        bodies.append((response.url, sizes["responseBodySize"], unpacked))
-
-    cold = Walk(window(), "about:blank")
-    cold.page.on("requestfinished", lambda request: weigh(request.response()))
+    cold, finished = Walk(window(), "about:blank"), []
+    cold.page.on("requestfinished", lambda request: finished.append(request))
     cold.page.goto(walk.page.url)
     assert cold.stage
-    page = [one for one in bodies if "/stimulus/" not in one[0]]
+    cold.page.wait_for_load_state("networkidle")
+    page = [one for one in finished if "/stimulus/" not in one.url]
     assert len(page) >= 5, "the page, its style and three scripts, perhaps its icon"
-    assert sum(one[1] for one in page) <= FIRST_LOAD / 2, f"as sent: {page}"
-    assert sum(one[2] for one in page) <= FIRST_LOAD * 1.1, f"unpacked: {page}"
-    bodies.clear()
-    cold.answer()
-    # The browser asks for the icon when it pleases.
-    further = [one for one in bodies if "/stimulus/" not in one[0] and "icon" not in one[0]]
-    assert len(further) == 1 and further[0][2] <= FURTHER
+    sent = {one.url: one.sizes()["responseBodySize"] for one in page}
+    assert sum(sent.values()) <= FIRST_LOAD / 2, sent
+    unpacked = {one.url: len(one.response().body()) for one in page}
+    assert sum(unpacked.values()) <= FIRST_LOAD * 1.1, unpacked
+    with cold.page.expect_response("**/answer") as further:
+        cold.page.keyboard.press("1")
+    assert len(further.value.body()) <= FURTHER
 
 
 def test_nothing_is_asked_of_anybody_else_and_nothing_is_told(window, chromium, serve, tmp_path):
@@ -51,7 +45,7 @@ def test_nothing_is_asked_of_anybody_else_and_nothing_is_told(window, chromium, 
         "sounds": sounds(),
         "films": dict(zip(names, films(chromium, 4), strict=True)),
     }
-    rules = WHOLE.replace("skip = true", "skip = true\nmust_play = false")
+    rules = "[trial]\nmust_play = false\n[session]\ntrials = 2\npractice = 1\nbreak_every = 1\n"
     for kind, files in kinds.items():
         server = serve(write_media_study(tmp_path / kind, files, rules))
         context, seen = window(), []
@@ -107,10 +101,10 @@ def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path):
     for layout in ("above", "between"):
         toml = f'[session]\npractice = 0\n[trial]\nskip = true\nlayout = "{layout}"\n'
         server = serve(write_media_study(tmp_path / layout / "media", pictures(), toml))
+        walk = Walk(window(), f"{server.address}/s/media/")
+        walk.until("trial")
         for width, height in ((360, 640), (320, 568), (1280, 720), (768, 1024), (3840, 2160)):
-            context = window(viewport={"width": width, "height": height})
-            walk = Walk(context, f"{server.address}/s/media/")
-            walk.until("trial")
+            walk.page.set_viewport_size({"width": width, "height": height})
             sizes = "() => [document.documentElement.scrollHeight, innerHeight]"
             needed, there = walk.page.evaluate(sizes)
             assert needed <= there, f"{layout} {width} × {height}"

@@ -1,0 +1,145 @@
+"""The commands `export`, `import` and `replay`: a study out, in again, and gone through again."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from threadpoolctl import threadpool_limits
+
+from lore_active.errors import InvalidParameter
+from lore_active.study import LoadedStudy
+from server import exporting, log
+from server.clock import now
+from server.opening import DATABASE, open_study
+from server.replaying import Replayed, replay
+from server.store.database import Database
+
+Lines = dict[tuple[str, int], int]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
+    """The study in a folder, or the one that a log tells of (then with its lines)."""
+    if path.is_dir():
+        if not (path / DATABASE).exists():
+            raise InvalidParameter(f"{path}: there is no {DATABASE} yet, so there is no data.")
+        study, database = open_study(path, now)
+        try:
+            yield study, database, {}
+        finally:
+            database.close()
+        return
+    with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
+        study, database, lines = log.load(path, Path(home) / DATABASE, now)
+        try:
+            yield study, database, lines
+        finally:
+            database.close()
+
+
+def _bar(what: str, done: int, of: int | None = None) -> None:
+    """Progress, for a person who watches."""
+    if sys.stderr.isatty():
+        share = "" if not of else f" of {of}"
+        print(f"\r{what} {done}{share} ", end="", file=sys.stderr, flush=True)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR|LOG", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice([*exporting.WRITERS, "all"]),
+    default="csv",
+    show_default=True,
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+@click.option("--without-excluded", is_flag=True, help="Leave excluded participants out.")
+@click.option("--pseudonyms", is_flag=True, help="Leave out who participants are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def export(
+    folder: Path,
+    formats: str,
+    out: Path | None,
+    without_excluded: bool,
+    pseudonyms: bool,
+    as_json: bool,
+) -> None:
+    """Write a study's data: csv, triplettools, cblearn, psych-ds, log, or all of them."""
+    names = list(exporting.WRITERS) if formats == "all" else [formats]
+    choice = exporting.Choice(without_excluded, pseudonyms)
+    with opened(folder) as (study, database, _):
+        if out is None:
+            out = (folder if folder.is_dir() else folder.parent) / "export" / formats
+        files = exporting.write(
+            database, study, out, names, choice, lambda done: _bar("answers", done)
+        )
+    if as_json:
+        click.echo(json.dumps({"files": [str(file) for file in files]}))
+    else:
+        for file in files:
+            click.echo(f"written: {file}")
+
+
+@click.command(name="import")
+@click.argument("file", metavar="LOG", type=click.Path(path_type=Path, exists=True))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def bring_in(file: Path, folder: Path) -> None:
+    """Make a study's database again from its log, in a new folder."""
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidParameter(f"{folder} is not empty; a log is brought into a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        study, database, lines = log.load(file, folder / DATABASE, now)
+    except BaseException:
+        for left in folder.glob(f"{DATABASE}*"):
+            left.unlink()
+        raise
+    database.close()
+    click.echo(f"{study.name}: {len(lines)} rows are in {folder / DATABASE}.")
+    click.echo("To serve it, put study.toml and the stimuli beside it.")
+
+
+@click.command(name="replay")
+@click.argument("path", metavar="DIR|LOG", type=click.Path(path_type=Path, exists=True))
+@click.option("--verify", is_flag=True, help="Exit with 1 if anything comes out differently.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def again(path: Path, verify: bool, as_json: bool) -> None:
+    """Go through a study again and compare every model, question and decision."""
+    with opened(path) as (study, database, lines), threadpool_limits(1):
+        found = replay(
+            database, study, time.perf_counter, lines, lambda done, of: _bar("step", done, of)
+        )
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+    else:
+        _print(found)
+    if verify and found.mismatches:
+        sys.exit(1)
+
+
+def _print(found: Replayed) -> None:
+    how = "bit for bit" if found.fingerprint_match else "within tolerance (another machine)"
+    click.echo(
+        f"{found.models_checked} models, {found.queries_checked} questions and "
+        f"{found.decisions_checked} decisions compared {how} in {found.seconds:.1f} s."
+    )
+    if found.original_seconds:
+        click.echo(
+            f"The worker spent {found.original_seconds:.1f} s on the same fits, audits and "
+            "choices; a replay has to make every one of them again."
+        )
+    if not found.mismatches:
+        click.echo("Everything came out as it was published.")
+    for one in found.mismatches[:20]:
+        click.echo(f"DIFFERS {one}")
+    if len(found.mismatches) > 20:
+        click.echo(f"… and {len(found.mismatches) - 20} more.")

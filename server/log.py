@@ -1,0 +1,200 @@
+"""The log: a whole study as JSON Lines, each line sealed by the one before, and back again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from lore_active import __version__
+from lore_active.errors import LoreError
+from lore_active.fingerprint import fingerprint
+from lore_active.study import Catch, Item, LoadedStudy, Study
+from server.store import dumping
+from server.store.database import Connection, Database
+
+FORMAT = 1
+_SEAL = b',"seal":"'
+_SEAL_LENGTH = 32
+PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
+
+
+class BadLog(LoreError):
+    """A log that is not as it was written; says in which line."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(f"Line {line} of the log: {what}")
+        self.line = line
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The first line: what study this is."""
+
+    format: int
+    program: str
+    fingerprint: str
+    name: str
+    settings: Study
+    items: list[dict[str, str]]
+    catches: list[Catch]
+
+
+def _sealed(body: bytes, before: str) -> tuple[bytes, str]:
+    seal = hashlib.sha256(before.encode() + body).hexdigest()[:_SEAL_LENGTH]
+    return body[:-1] + _SEAL + seal.encode() + b'"}\n', seal
+
+
+def lines(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[bytes]:
+    """The log's lines; the study may go on meanwhile, the log is of one moment."""
+    number, seal = 0, ""
+    connection = database.reader()
+    try:
+        connection.execute("BEGIN")
+        for kind, row in _events(connection, study, pseudonyms):
+            number += 1
+            body = msgspec.json.encode({"line": number, "kind": kind, "row": row})
+            sealed, seal = _sealed(body, seal)
+            yield sealed
+        body = msgspec.json.encode({"line": number + 1, "kind": "end", "row": {}})
+        yield _sealed(body, seal)[0]
+    finally:
+        connection.close()
+
+
+def _events(
+    c: Connection, study: LoadedStudy, pseudonyms: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    head = Head(
+        FORMAT,
+        f"lore-active {__version__}",
+        fingerprint(),
+        study.name,
+        study.settings,
+        [
+            {
+                "key": item.key,
+                "kind": item.kind,
+                "label": item.label,
+                "alt": item.alt,
+                "text": item.text,
+                "file": "" if item.file is None else item.file.name,
+            }
+            for item in study.items
+        ],
+        list(study.catches),
+    )
+    yield "study", msgspec.to_builtins(head)
+    for table in dumping.TABLES:
+        for row in dumping.rows(c, table):
+            if pseudonyms and table == "participants":
+                row.update(PERSONAL)
+            for name, value in row.items():
+                if isinstance(value, bytes):
+                    row[name] = {"base64": base64.b64encode(value).decode()}
+            yield table, row
+
+
+def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """(line, kind, row) of every line; BadLog at the first that was changed, moved or lost."""
+    seal, expected, ended = "", 0, False
+    for raw in file:
+        expected += 1
+        if ended:
+            raise BadLog(expected, "the log goes on after its end.")
+        if not raw.endswith(b"\n"):
+            raise BadLog(expected, "the line is cut off.")
+        at = raw.rfind(_SEAL)
+        given = raw[at + len(_SEAL) : -3]
+        if at < 0 or len(given) != _SEAL_LENGTH or not raw.endswith(b'"}\n'):
+            raise BadLog(expected, "the line has no seal; it was changed or is cut off.")
+        body = raw[:at] + b"}"
+        again, now = _sealed(body, seal)
+        if again != raw:
+            try:
+                said = msgspec.json.decode(body).get("line")
+            except (msgspec.DecodeError, AttributeError):
+                said = None
+            if isinstance(said, int) and said != expected:
+                raise BadLog(
+                    expected,
+                    f"this is line {said} of the original; lines are missing, doubled or swapped.",
+                )
+            raise BadLog(expected, "the line, or where it stands, was changed.")
+        seal = now
+        event = msgspec.json.decode(body)
+        ended = event["kind"] == "end"
+        yield expected, event["kind"], event["row"]
+    if not ended:
+        raise BadLog(expected + 1, "the log ends here, but its last line is missing.")
+
+
+def load(
+    path: Path, into: Path, clock: Callable[[], int]
+) -> tuple[LoadedStudy, Database, dict[tuple[str, int], int]]:
+    """A database from a log: the study, its database, and each row's line by table and rowid."""
+    where: dict[tuple[str, int], int] = {}
+    database = Database(into, clock)
+    try:
+        with path.open("rb") as file:
+            events = read(file)
+            line, kind, row = next(events, (1, "", {}))
+            if kind != "study" or row.get("format") != FORMAT:
+                raise BadLog(line, f"this is no log of format {FORMAT}.")
+            head = msgspec.convert(row, Head)
+            study = _study(head, into.parent)
+            _put_all(database, events, where)
+    except BaseException:
+        database.close()
+        raise
+    return study, database, where
+
+
+def _put_all(
+    database: Database,
+    events: Iterator[tuple[int, str, dict[str, Any]]],
+    where: dict[tuple[str, int], int],
+) -> None:
+    known = database.read(lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES})
+
+    def chunk() -> list[tuple[str, dict[str, Any]]]:
+        found = []
+        for line, kind, row in events:
+            if kind == "end":
+                break
+            if kind not in known or not set(row) <= known[kind]:
+                raise BadLog(line, f"a row of {kind!r} that this version does not know.")
+            where[kind, row[dumping.KEYS.get(kind, "id")]] = line
+            for name, value in row.items():
+                if isinstance(value, dict):
+                    row[name] = base64.b64decode(value["base64"])
+            found.append((kind, row))
+            if len(found) == 5000:
+                break
+        return found
+
+    while part := chunk():
+
+        def work(c: Connection, part: list[tuple[str, dict[str, Any]]] = part) -> None:
+            for kind, row in part:
+                dumping.put(c, kind, row)
+
+        database.write(work)
+
+
+def _study(head: Head, folder: Path) -> LoadedStudy:
+    items = tuple(
+        Item(
+            one["key"],
+            one["kind"],  # type: ignore[arg-type]
+            one["label"],
+            one["alt"],
+            one["text"],
+            folder / one["file"] if one["file"] else None,
+        )
+        for one in head.items
+    )
+    return LoadedStudy(folder, head.name, head.settings, items, tuple(head.catches))

@@ -1,0 +1,58 @@
+"""SQL of taking a whole study out, row by row, and of putting it back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from server.store.database import Connection
+
+# In an order in which rows can be put back. Left out: the worker's snapshot and health, which are
+# made again, and what opens doors (sessions, links, tokens).
+TABLES = (
+    "items",
+    "state",
+    "participants",
+    "queries",
+    "answers",
+    "events",
+    "steps",
+    "models",
+    "decisions",
+)
+KEYS = {"answers": "seq", "models": "version", "decisions": "step"}  # of the others: id
+SECRET = {"participants": "token", "queries": "token"}
+
+
+def rows(c: Connection, table: str) -> Iterator[dict[str, Any]]:
+    """Every row of a table, in order, without secrets."""
+    assert table in TABLES
+    cursor = c.execute(f"SELECT * FROM {table} ORDER BY rowid")
+    names = [column[0] for column in cursor.description]
+    secret = SECRET.get(table)
+    for row in cursor:
+        yield {name: row[name] for name in names if name != secret}
+
+
+def count(c: Connection, table: str) -> int:
+    """How many rows a table has."""
+    assert table in TABLES
+    return int(c.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def columns(c: Connection, table: str) -> set[str]:
+    """The columns that a row of the table may have."""
+    assert table in TABLES
+    return {row["name"] for row in c.execute(f"PRAGMA table_info({table})")}
+
+
+def put(c: Connection, table: str, row: dict[str, Any]) -> None:
+    """Put a row back; doors get new keys."""
+    assert table in TABLES
+    held = dict(row)
+    if table == "participants" or (table == "queries" and held.get("participant") is not None):
+        held["token"] = secrets.token_urlsafe(18)
+    names = ", ".join(f'"{name}"' for name in held)
+    marks = ", ".join("?" for _ in held)
+    c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(held.values()))

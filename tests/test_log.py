@@ -1,0 +1,163 @@
+"""The log rebuilds a study, and shows every change made to it, by line."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+
+from server import log
+from server.replaying import replay
+from server.store.dumping import TABLES
+from tests.studying import Desk, Person
+
+TOML = """
+[session]
+trials = 30
+practice = 1
+break_every = 0
+feedback = false
+"""
+ITEMS = 8
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A small study with exclusions and a pause in its history."""
+    opened = Desk(tmp_path_factory.mktemp("log") / "words", TOML, items=ITEMS)
+    worker, person = opened.worker(), Person(ITEMS, 2)
+    worker.turn()
+    for number in range(4):
+        stage = opened.newcomer(participant_label=f"person {number}")
+        while stage.kind in ("practice", "trial"):
+            stage = opened.answer(stage, person.side(stage))
+            opened.now += 700
+            if stage.done % 7 == 0:
+                worker.turn()
+        if number == 1:
+            opened.control.pause("test")
+            opened.control.resume("test")
+            opened.control.exclude("test", 1, "too fast")
+            worker.turn()
+    opened.control.restore("test", 1, "a mistake")
+    worker.turn()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def written(desk, tmp_path_factory):
+    path = tmp_path_factory.mktemp("written") / "study.log.jsonl"
+    path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
+    return path
+
+
+def contents(database):
+    def read(c):
+        out = {}
+        for table in TABLES:
+            names = [row["name"] for row in c.execute(f"PRAGMA table_info({table})")]
+            kept = ", ".join(f'"{name}"' for name in names if name != "token")
+            out[table] = [tuple(row) for row in c.execute(f"SELECT {kept} FROM {table}")]
+        return out
+
+    return database.read(read)
+
+
+def test_the_log_alone_rebuilds_an_equal_database(desk, written, tmp_path):
+    study, database, where = log.load(written, tmp_path / "study.db", desk.clock)
+    assert contents(database) == contents(desk.database)
+    assert study.settings == desk.study.settings
+    assert [item.key for item in study.items] == [item.key for item in desk.study.items]
+    text = written.read_text().splitlines()
+    assert '"kind":"answers","row":{"seq":5,' in text[where["answers", 5] - 1]
+    database.close()
+
+
+def test_the_log_opens_no_doors(desk, written):
+    text = written.read_text()
+    for (token,) in desk.rows("SELECT token FROM participants UNION SELECT token FROM queries"):
+        assert token is None or token not in text
+
+
+def test_pseudonyms_leave_no_trace_of_who_it_was(desk):
+    plain = b"".join(log.lines(desk.database, desk.study))
+    hidden = b"".join(log.lines(desk.database, desk.study, pseudonyms=True))
+    assert b"person 2" in plain
+    assert b"person 2" not in hidden
+
+
+def test_it_replays_bit_for_bit_from_the_database_and_from_the_log(desk, written, tmp_path):
+    study, database, where = log.load(written, tmp_path / "study.db", desk.clock)
+    for found in (
+        replay(desk.database, desk.study, time.perf_counter),
+        replay(database, study, time.perf_counter, where),
+    ):
+        assert found.mismatches == []
+        assert found.fingerprint_match
+        assert found.models_checked == desk.rows("SELECT count(*) FROM models")[0][0] > 3
+        assert found.decisions_checked == found.models_checked
+        assert found.queries_checked > 50
+    database.close()
+
+
+def test_every_single_line_corruption_is_found_in_its_line(written, tmp_path):
+    original = written.read_bytes().splitlines(keepends=True)
+    rng = np.random.default_rng(7)
+    path = tmp_path / "bad.jsonl"
+    for case in range(200):
+        lines = list(original)
+        at = int(rng.integers(len(lines)))
+        kind = ("flip", "lose", "double", "swap", "cut", "truncate")[case % 6]
+        if kind == "flip":
+            raw = bytearray(lines[at])
+            spot = int(rng.integers(len(raw) - 1))
+            raw[spot] ^= 1 << int(rng.integers(7))
+            if raw[spot] == ord("\n"):
+                raw[spot] = ord("?")
+            lines[at] = bytes(raw)
+        elif kind == "lose":
+            del lines[at]
+        elif kind == "double":
+            lines.insert(at, lines[at])
+            at += 1
+        elif kind == "swap":
+            at = min(at, len(lines) - 2)
+            lines[at], lines[at + 1] = lines[at + 1], lines[at]
+        elif kind == "cut":
+            lines[at] = lines[at][: int(rng.integers(1, len(lines[at])))] + b"\n"
+        else:
+            lines = lines[: max(at, 1)]
+            at = len(lines)
+        path.write_bytes(b"".join(lines))
+        with path.open("rb") as file, pytest.raises(log.BadLog) as caught:
+            for _ in log.read(file):
+                pass
+        assert caught.value.line == at + 1, (kind, at, caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE queries SET left = right, right = left WHERE id = "
+        "(SELECT query FROM answers JOIN queries ON queries.id = query WHERE seq > 20 "
+        "AND purpose IN ('cover', 'active', 'random') ORDER BY seq LIMIT 1)",
+        "UPDATE models SET rank = rank + 1 WHERE version = 3",
+        "UPDATE models SET embedding = zeroblob(length(embedding)) WHERE version = 4 AND rank > 0",
+        "UPDATE decisions SET words = 'Stop!' WHERE step = (SELECT max(step) FROM decisions)",
+        "UPDATE queries SET score = score + 1 WHERE id = "
+        "(SELECT max(id) FROM queries WHERE step IS NOT NULL)",
+    ],
+)
+def test_what_was_forged_with_care_does_not_come_out_again(desk, written, tmp_path, change):
+    study, database, where = log.load(written, tmp_path / "study.db", desk.clock)
+    raw = sqlite3.connect(tmp_path / "study.db")
+    changed = raw.execute(change).rowcount
+    raw.commit()
+    raw.close()
+    found = replay(database, study, time.perf_counter, where)
+    assert bool(found.mismatches) == bool(changed)
+    assert all(one.line is not None for one in found.mismatches)
+    database.close()
