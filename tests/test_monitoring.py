@@ -14,6 +14,7 @@ import pytest
 
 from lore_active.formats import safe
 from lore_active.observers import gaussian_space
+from server import log
 from server.exports import EXPORTS
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
@@ -409,6 +410,14 @@ def test_the_embedding_is_the_newest_model(collected):
     assert rows[0][:2] == ["item", "dim_0"] and len(rows) == 13
     blob = desk.rows("SELECT embedding FROM models ORDER BY version DESC LIMIT 1")[0][0]
     assert float(rows[1][1]) == np.frombuffer(blob)[0]
+
+
+def test_the_log_is_whole(collected):
+    desk, _ = collected
+    written = b"".join(EXPORTS["log.jsonl"].write(desk.database, desk.study))
+    kinds = [kind for _, kind, _ in log.read(io.BytesIO(written))]
+    stored = desk.rows("SELECT count(*) FROM answers")[0][0]
+    assert kinds[0] == "study" and kinds.count("answers") == stored
 
 
 def test_events_are_one_object_a_line(collected):

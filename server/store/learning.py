@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Row
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lore_active.records import Purpose
 from server.store.database import Connection
+
+if TYPE_CHECKING:
+    # Importing it would bring the compiler into the web process.
+    from lore_active.records import Purpose
 
 
 @dataclass(frozen=True)
