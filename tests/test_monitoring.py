@@ -15,7 +15,7 @@ import pytest
 from lore_active.formats import safe
 from lore_active.observers import gaussian_space
 from server import log
-from server.exports import EXPORTS
+from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
 from server.monitoring.ledger import Ledger
@@ -428,7 +428,8 @@ def test_events_are_one_object_a_line(collected):
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@sum", "\tx", "\rx"])
 def test_no_text_becomes_a_formula(cell):
     assert safe(cell) == "'" + cell
-    assert safe("a" + cell) == "a" + cell and safe(-1.5) == -1.5
+    assert safe("a" + cell) == "a" + cell
+    assert csv_text([[-1.5, "a"]]) == "-1.5,a\r\n", "numbers are numbers"
 
 
 # ---- promises -----------------------------------------------------------------------------------
