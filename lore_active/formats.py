@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,19 +56,21 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 def _read_csv(file: Path) -> Table:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            text = stream.read()
     except UnicodeDecodeError as error:
         raise InvalidTriplets(
             f"{file.name} is not text in UTF-8: byte {error.start} is "
             f"{error.object[error.start]:#04x}."
         ) from None
-    reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
+    # As a stream: only line ends that CSV knows end a line, others are part of a label.
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
-                rows.append([cell.strip() for cell in row])
+                rows.append([unsafe(cell.strip()) for cell in row])
                 lines.append(reader.line_num)
     except csv.Error as error:
         raise InvalidTriplets(f"Line {reader.line_num} of {file.name}: {error}.") from None
@@ -148,13 +151,22 @@ def write_embedding(
 ) -> None:
     """Write an embedding as CSV: `item,dim_0,dim_1,…`, numbers in full precision."""
     with Path(path).open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(stream, lineterminator="\r\n")
         writer.writerow(["item", *(f"dim_{k}" for k in range(embedding.shape[1]))])
         for item, row in enumerate(embedding):
-            name = item if labels is None else neutral(labels[item])
+            name = item if labels is None else safe(labels[item])
             writer.writerow([name, *(repr(float(value)) for value in row)])
 
 
-def neutral(text: str) -> str:
-    """A text cell that no spreadsheet will run as a formula."""
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+# What makes a spreadsheet take a text for a formula.
+RISKY = ("=", "+", "-", "@", "\t", "\r")
+
+
+def safe(text: str) -> str:
+    """A text cell that no spreadsheet will run as a formula; `unsafe` gives the text back."""
+    return f"'{text}" if text.lstrip("'").startswith(RISKY) else text
+
+
+def unsafe(cell: str) -> str:
+    """The text that `safe` made this cell of."""
+    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(RISKY) else cell

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import analysing, authoring, serving
+from server import analysing, authoring, planning, serving
 
 __all__ = ["main"]
 
@@ -15,6 +15,7 @@ main.add_command(serving.demo)
 main.add_command(analysing.export)
 main.add_command(analysing.bring_in)
 main.add_command(analysing.again)
+main.add_command(planning.command)
 
 if __name__ == "__main__":
     main()

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from lore_active.formats import safe
 from lore_active.study import LoadedStudy
 from server.monitoring.picture import embedding_of
 from server.store import learning
@@ -39,8 +40,6 @@ ANSWERS = (
     "question",
 )
 _TIMES = (ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc"))
-# What makes a spreadsheet take a text for a formula.
-RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 Writer = Callable[[Database, LoadedStudy], Iterator[str] | Iterator[bytes]]
 
@@ -55,15 +54,13 @@ class Export:
     write: Writer
 
 
-def safe(cell: Any) -> Any:
-    """A text that would be run as a formula becomes one that is not; `formats` undoes it."""
-    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(RISKY) else cell
-
-
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV, with nothing in them that a spreadsheet would run."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([safe(cell) for cell in row] for row in rows)
+    # Both signs in the line end: a cell with either is then quoted.
+    csv.writer(out, lineterminator="\r\n").writerows(
+        [safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
     return out.getvalue()
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lore_active.formats import safe
 from lore_active.observers import gaussian_space
 from server import log
-from server.exports import EXPORTS, safe
+from server.exports import EXPORTS
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
 from server.monitoring.ledger import Ledger

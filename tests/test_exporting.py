@@ -1,0 +1,217 @@
+"""Exports: what is in them, what is left out, and that the tools they are for can read them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lore_active.formats import safe, unsafe
+from lore_active.triplets import as_triplets
+from server.commands import main
+from server.exporting import MEANINGS, WRITERS
+from server.exports import csv_text
+from tests.studying import Desk, Person
+
+TOML = """
+[session]
+trials = 20
+practice = 1
+break_every = 0
+catch = 0.1
+repeat = 0.1
+[trial]
+skip = true
+"""
+ITEMS = 8
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    desk = Desk(tmp_path_factory.mktemp("export") / "words", TOML, items=ITEMS)
+    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker.turn()
+    for number in range(3):
+        stage = desk.newcomer(PROLIFIC_PID=f"=secret{number}")
+        while stage.kind in ("practice", "trial"):
+            side = "skip" if stage.done == 9 else person.side(stage)
+            stage = desk.answer(stage, side)
+        desk.service.feedback(stage.participant, "=1+1\nthank you, “all”")
+        worker.turn()
+    desk.control.exclude("test", 2, "too fast")
+    worker.turn()
+    desk.close()
+    return desk.folder
+
+
+def run(*arguments):
+    result = CliRunner().invoke(main, [str(one) for one in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_csv_has_every_answer_and_every_column_is_explained(folder, tmp_path):
+    run("export", folder, "--format", "csv", "--out", tmp_path)
+    answers = read(tmp_path / "answers.csv")
+    assert len(answers) == 3 * 21
+    assert {row["excluded"] for row in answers} == {"0", "1"}
+    dictionary = (tmp_path / "dictionary.md").read_text()
+    for name in ("answers.csv", "participants.csv", "items.csv"):
+        for column in read(tmp_path / name)[0]:
+            assert f"| {column} | {MEANINGS[column]} |" in dictionary
+    people = read(tmp_path / "participants.csv")
+    assert people[0]["external"] == "PROLIFIC_PID==secret0"
+    assert people[0]["feedback"].startswith("'=1+1")
+    assert "PROLIFIC_PID" in people[0]["entry"]
+
+
+def test_people_can_be_left_out_or_made_nameless(folder, tmp_path):
+    run("export", folder, "--out", tmp_path, "--without-excluded", "--pseudonyms")
+    assert {row["participant"] for row in read(tmp_path / "answers.csv")} == {"1", "3"}
+    everything = "".join(file.read_text() for file in tmp_path.iterdir())
+    assert "secret" not in everything
+    assert "thank you" not in everything
+
+
+def test_triplettools_columns(folder, tmp_path):
+    run("export", folder, "--format", "triplettools", "--out", tmp_path)
+    rows = read(tmp_path / "words_triplettools.csv")
+    wanted = "worker_id,rt,Center,Left,Right,Answer,sampleAlg,sampleSet,head,winner,loser"
+    assert list(rows[0]) == wanted.split(",")
+    for row in rows:
+        assert {row["winner"], row["loser"]} == {row["Left"], row["Right"]}
+        assert row["Answer"] == row["winner"]
+        assert row["Center"] == row["head"]
+    assert {row["sampleAlg"] for row in rows} >= {"random", "adaptive", "check", "repeat"}
+    # Three people, twenty trials each, one of them skipped.
+    assert len(rows) == 3 * 19
+
+
+def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
+    """Its rules for list order: integers, n × 3, three different items a row, nearer second."""
+    run("export", folder, "--format", "cblearn", "--out", tmp_path)
+    with np.load(tmp_path / "words_triplets.npz", allow_pickle=False) as held:
+        triplets, items = held["triplets"], held["items"]
+        people = held["participant"]
+    assert triplets.ndim == 2 and triplets.shape[1] == 3
+    assert np.issubdtype(triplets.dtype, np.integer)
+    assert all(len(set(row)) == 3 for row in triplets.tolist())
+    assert triplets.min() >= 0 and triplets.max() < ITEMS
+    run("export", folder, "--format", "triplettools", "--out", tmp_path)
+    table = [
+        row for row in read(tmp_path / "words_triplettools.csv") if row["sampleAlg"] != "check"
+    ]
+    assert [(row["head"], row["winner"], row["loser"]) for row in table] == [
+        tuple(items[row]) for row in triplets
+    ]
+    assert len(people) == len(triplets)
+    assert items.tolist() == [f"word{number:02d}" for number in range(ITEMS)]
+    # And so does this library, from the file itself.
+    assert len(as_triplets(triplets)) == len(triplets)
+
+
+def test_psych_ds_rules(folder, tmp_path):
+    run("export", folder, "--format", "psych-ds", "--out", tmp_path)
+    description = json.loads((tmp_path / "dataset_description.json").read_text())
+    for field in ("@context", "@type", "name", "description", "variableMeasured"):
+        assert description[field]
+    assert description["@type"] == "Dataset"
+    files = list((tmp_path / "data").iterdir())
+    assert files
+    named = {one["name"] for one in description["variableMeasured"]}
+    for file in files:
+        # Keyword-value pairs joined by underscores, ending in _data.csv.
+        assert re.fullmatch(r"([a-z]+-[A-Za-z0-9]+_)+data\.csv", file.name), file.name
+        rows = read(file)
+        assert set(rows[0]) <= named
+
+
+def test_all_formats_each_in_its_folder(folder, tmp_path):
+    told = json.loads(run("export", folder, "--format", "all", "--out", tmp_path, "--json"))
+    assert {path.name for path in tmp_path.iterdir()} == set(WRITERS)
+    assert all((tmp_path / file).exists() for file in told["files"])
+
+
+def test_a_log_can_be_exported_imported_and_exported_again(folder, tmp_path):
+    run("export", folder, "--format", "log", "--out", tmp_path / "one")
+    log = tmp_path / "one" / "words.log.jsonl"
+    run("import", log, tmp_path / "again")
+    run("export", folder, "--format", "csv", "--out", tmp_path / "csv1")
+    run("export", log, "--format", "csv", "--out", tmp_path / "csv2")
+    for file in (tmp_path / "csv1").iterdir():
+        assert file.read_bytes() == (tmp_path / "csv2" / file.name).read_bytes()
+    result = CliRunner().invoke(main, ["import", str(log), str(tmp_path / "again")])
+    assert result.exit_code == 2
+    assert "is not empty" in result.output
+
+
+def test_replay_says_that_all_is_well_and_what_is_not(folder, tmp_path):
+    found = json.loads(run("replay", folder, "--verify", "--json"))
+    assert found["mismatches"] == []
+    assert found["models_checked"] > 1
+    assert found["fingerprint_match"] is True
+    assert set(found) >= {"queries_checked", "decisions_checked", "seconds"}
+    run("export", folder, "--format", "log", "--out", tmp_path)
+    log = tmp_path / "words.log.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[40] = lines[40].replace(b"1", b"2", 1)
+    log.write_bytes(b"".join(lines))
+    result = CliRunner().invoke(main, ["replay", str(log), "--verify"])
+    assert result.exit_code == 2
+    assert "Line 41 of the log" in result.output
+
+
+@given(st.text())
+def test_neutralised_cells_come_back(text):
+    cell = safe(text)
+    assert unsafe(cell) == text
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def is_label(text):
+    """Numbers are item numbers, not labels."""
+    try:
+        float(text)
+    except ValueError:
+        return bool(text)
+    return False
+
+
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\x00"))
+        .map(str.strip)
+        .filter(is_label),
+        min_size=3,
+        max_size=6,
+        unique=True,
+    ),
+    st.data(),
+)
+def test_labels_of_any_kind_survive_csv(tmp_path_factory, labels, data):
+    """Any script, quotes, newlines, formulas, emoji, right-to-left."""
+    rows = [
+        data.draw(st.permutations(labels)).copy()[:3] for _ in range(data.draw(st.integers(1, 8)))
+    ]
+    path = tmp_path_factory.mktemp("labels") / "answers.csv"
+    path.write_text(
+        csv_text([("anchor", "nearer", "farther"), *rows]), encoding="utf-8", newline=""
+    )
+    back = as_triplets(path)
+    assert back.labels is not None
+    again = [
+        [back.labels[at] for at in row]
+        for row in zip(back.anchor, back.nearer, back.farther, strict=True)
+    ]
+    assert again == rows
