@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lore_active.formats import safe
 from lore_active.observers import gaussian_space
 from server import log
-from server.exports import EXPORTS
+from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
 from server.monitoring.ledger import Ledger
@@ -427,8 +426,8 @@ def test_events_are_one_object_a_line(collected):
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@sum", "\tx", "\rx"])
 def test_no_text_becomes_a_formula(cell):
-    assert safe(cell) == "'" + cell
-    assert safe("a" + cell) == "a" + cell and safe(-1.5) == -1.5
+    written = csv_text([[cell, "a" + cell, -1.5]])
+    assert next(csv.reader(io.StringIO(written, newline=""))) == ["'" + cell, "a" + cell, "-1.5"]
 
 
 # ---- promises -----------------------------------------------------------------------------------
