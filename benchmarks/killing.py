@@ -47,8 +47,9 @@ class Serving:
         line = next(line for line in self.lines if "participants" in line)
         return line.split()[-1].split("/s/")[0]
 
-    def child(self, what: str) -> int | None:
-        """The process number of a child, from the system's list."""
+    def children(self, what: str) -> list[int]:
+        """The process numbers of the children of a kind, from the system's list."""
+        found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
@@ -57,8 +58,8 @@ class Serving:
                 except OSError:
                     continue
                 if int(parent) == self.process.pid and what.encode() in command:
-                    return int(entry.name)
-        return None
+                    found.append(int(entry.name))
+        return found
 
     def stop(self) -> int:
         """End it as Ctrl-C does; its exit code."""
@@ -148,9 +149,8 @@ def kill_cycles(
             before = answered()
             wait_until(lambda before=before: answered() > before + 5)  # type: ignore[misc]
             for what in (["server.web"], ["server.work"], ["server.web", "server.work"])[cycle % 3]:
-                number = server.child(what)
                 # A worker that died often may still be waiting for its next start.
-                if number is not None:
+                for number in server.children(what):
                     os.kill(number, signal.SIGKILL)
                     kills += 1
             if cycle % 10 == 9:

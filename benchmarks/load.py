@@ -139,17 +139,15 @@ async def watch(folder: Path, tally: Tally, end: asyncio.Event) -> None:
 
 
 async def run(address: str, folder: Path, people: int, think: float, seconds: float) -> Tally:
-    """All participants for a while; the first third is for warming up."""
+    """All participants for a while, once they have come: twenty a second, and five seconds more."""
     tally, end = Tally(), asyncio.Event()
-    warm = max(5.0, seconds / 3)
+    coming = people / 20
     tasks = [
-        asyncio.create_task(
-            participant(address, number, think, tally, end, warm / 2 * number / people)
-        )
+        asyncio.create_task(participant(address, number, think, tally, end, number / 20))
         for number in range(people)
     ]
     tasks.append(asyncio.create_task(watch(folder, tally, end)))
-    await asyncio.sleep(warm)
+    await asyncio.sleep(coming + 5.0)
     tally.measuring = True
     await asyncio.sleep(seconds)
     tally.measuring = False

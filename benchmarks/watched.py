@@ -17,7 +17,7 @@ from benchmarks.load import ITEMS, SETTINGS, Connection, Tally, participant
 from server.passwords import set_password
 
 PASSWORD = "a password for measuring"
-EVERY = 2.0
+EVERY = 3.0
 
 
 async def signed_in(address: str) -> str:

@@ -151,7 +151,7 @@ def write_embedding(
 ) -> None:
     """Write an embedding as CSV: `item,dim_0,dim_1,…`, numbers in full precision."""
     with Path(path).open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(stream, lineterminator="\r\n")
         writer.writerow(["item", *(f"dim_{k}" for k in range(embedding.shape[1]))])
         for item, row in enumerate(embedding):
             name = item if labels is None else safe(labels[item])

@@ -41,7 +41,7 @@ ANSWERS = (
 )
 _TIMES = (ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc"))
 
-Writer = Callable[[Database, LoadedStudy], Iterator[str]]
+Writer = Callable[[Database, LoadedStudy], Iterator[str] | Iterator[bytes]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Export:
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV, with nothing in them that a spreadsheet would run."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(
+    # Both signs in the line end: a cell with either is then quoted.
+    csv.writer(out, lineterminator="\r\n").writerows(
         [safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
     )
     return out.getvalue()
@@ -103,11 +104,20 @@ def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
+def log_jsonl(database: Database, study: LoadedStudy) -> Iterator[bytes]:
+    """Everything that happened, line by line, from which the study can be replayed."""
+    # Its first line names the compiler's version, which the web process does without until now.
+    from server.log import lines
+
+    yield from lines(database, study)
+
+
 EXPORTS = {
     one.name: one
     for one in (
         Export("answers.csv", "text/csv", "every answer, one a line", answers_csv),
         Export("embedding.csv", "text/csv", "coordinates of the items", embedding_csv),
         Export("events.jsonl", "application/jsonl", "who decided what, when", events_jsonl),
+        Export("log.jsonl", "application/jsonl", "everything, for replaying the study", log_jsonl),
     )
 }

@@ -76,6 +76,7 @@ class Supervisor:
         folders: list[Path],
         host: str,
         port: int,
+        web: int,
         bots: int,
         seed: int,
         think: float,
@@ -100,21 +101,25 @@ class Supervisor:
         self.host = host
         python = [sys.executable, "-m"]
         paths = [str(folder) for folder in folders]
-        web = [*python, "server.web", *paths]
+        command = [*python, "server.web", *paths]
         keep: tuple[int, ...] = ()
         if os.name == "posix":
             number = self.listener.fileno()
             os.set_inheritable(number, True)
-            web += ["--socket", str(number)]
+            command += ["--socket", str(number)]
             keep = (number,)
         else:
+            # Here a socket cannot be handed on, so there is one web process that makes its own.
             self.listener.close()
-            web += ["--host", host, "--port", str(self.port)]
-        # Without the web process nobody can answer, so it is never away for long.
-        self.children = [Child("web", web, keep=keep, longest_pause=FIRST_PAUSE)]
+            command += ["--host", host, "--port", str(self.port)]
+            web = 1
+        # Without a web process nobody can answer, so none is ever away for long.
+        self.children = [
+            Child("web", command, keep=keep, longest_pause=FIRST_PAUSE) for _ in range(web)
+        ]
         for folder, name in zip(folders, self.names, strict=True):
-            command = [*python, "server.work", str(folder)]
-            self.children.append(Child(f"worker of {name}", command, folder=folder))
+            work = [*python, "server.work", str(folder)]
+            self.children.append(Child(f"worker of {name}", work, folder=folder))
         self.bots = [
             Child(
                 f"bots of {name}",

@@ -419,18 +419,14 @@ class Service:
         """Uniform among the questions that this person has not had."""
         seed, count = self._state(c).seed, len(self.study.items)
         rng = _rng(seed, who.id, slot)
-        had = {
-            (one.anchor, *sorted((one.left, one.right)))
-            for one in store.issued_to(c, who.id)
-            if one.purpose not in ("catch", "repeat", "practice")
-        }
+        had = store.count_had(c, who.id)
         everything = count * (count - 1) * (count - 2) // 2
-        if len(had) >= everything:
+        if had >= everything:
             # There is nothing left that would be new to them.
             return self._known(seed, who, slot, swap, "catch")
         while True:
             anchor, one, other = (int(item) for item in rng.choice(count, 3, replace=False))
-            if (anchor, *sorted((one, other))) not in had:
+            if not store.has_had(c, who.id, anchor, one, other):
                 break
         left, right = sorted((one, other), reverse=swap)
         return NewQuery(
@@ -441,7 +437,7 @@ class Service:
             right,
             None,
             None,
-            1.0 / (everything - len(had)),
+            1.0 / (everything - had),
             f"{seed}/{who.id}/{slot}",
         )
 

@@ -23,6 +23,13 @@ from server.template import write_study
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free."
 )
 @click.option(
+    "--web",
+    type=click.IntRange(1, 16),
+    default=2,
+    show_default=True,
+    help="Web processes; each keeps one core busy at most.",
+)
+@click.option(
     "--bots", type=click.IntRange(0, 1000), default=0, help="Simulated participants at a time."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the bots.")
@@ -34,10 +41,16 @@ from server.template import write_study
     help="Seconds a bot takes.",
 )
 def serve(
-    folders: tuple[Path, ...], host: str, port: int, bots: int, seed: int, think: float
+    folders: tuple[Path, ...],
+    host: str,
+    port: int,
+    web: int,
+    bots: int,
+    seed: int,
+    think: float,
 ) -> None:
     """Serve the studies in these folders to participants, and learn while they answer."""
-    run(list(folders), host, port, bots, seed, think)
+    run(list(folders), host, port, web, bots, seed, think)
 
 
 @click.command()
@@ -62,13 +75,15 @@ def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> 
             passwords.set_password(folder, password)
             _say(f"The monitor's password: {password}")
         try:
-            run([folder], "127.0.0.1", port, bots, seed, think)
+            run([folder], "127.0.0.1", port, 1, bots, seed, think)
         except CannotListen:
             # A demo should run, whatever else does.
-            run([folder], "127.0.0.1", 0, bots, seed, think)
+            run([folder], "127.0.0.1", 0, 1, bots, seed, think)
 
 
-def run(folders: list[Path], host: str, port: int, bots: int, seed: int, think: float) -> None:
+def run(
+    folders: list[Path], host: str, port: int, web: int, bots: int, seed: int, think: float
+) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     stop = threading.Event()
 
@@ -77,7 +92,7 @@ def run(folders: list[Path], host: str, port: int, bots: int, seed: int, think: 
 
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
-    supervisor = Supervisor(folders, host, port, bots, seed, think, _say)
+    supervisor = Supervisor(folders, host, port, web, bots, seed, think, _say)
     supervisor.run(stop)
     _say("Stopped. Every answer is stored.")
 

@@ -27,6 +27,9 @@ BEAT_MS = 2000
 def main(folder: Path) -> None:
     """Learn from the answers of this study; for the supervisor."""
     stop = stop_signal()
+    if hasattr(os, "nice"):
+        # People who wait for a page come first.
+        os.nice(10)
     study, database = open_study(folder, now)
     pid = os.getpid()
     database.write(lambda c: learning.beat(c, now(), pid, "starting"))

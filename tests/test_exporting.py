@@ -192,7 +192,7 @@ def is_label(text):
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\x00"))
         .map(str.strip)
-        .filter(bool),
+        .filter(is_label),
         min_size=3,
         max_size=6,
         unique=True,

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lore_active.formats import safe
 from lore_active.observers import gaussian_space
-from server.exports import EXPORTS
+from server import log
+from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
 from server.monitoring.ledger import Ledger
@@ -411,6 +411,14 @@ def test_the_embedding_is_the_newest_model(collected):
     assert float(rows[1][1]) == np.frombuffer(blob)[0]
 
 
+def test_the_log_is_whole(collected):
+    desk, _ = collected
+    written = b"".join(EXPORTS["log.jsonl"].write(desk.database, desk.study))
+    kinds = [kind for _, kind, _ in log.read(io.BytesIO(written))]
+    stored = desk.rows("SELECT count(*) FROM answers")[0][0]
+    assert kinds[0] == "study" and kinds.count("answers") == stored
+
+
 def test_events_are_one_object_a_line(collected):
     lines = [json.loads(line) for line in text(collected[0], "events.jsonl").splitlines()]
     assert all({"event", "at_utc", "who", "kind"} <= set(one) for one in lines)
@@ -418,8 +426,8 @@ def test_events_are_one_object_a_line(collected):
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@sum", "\tx", "\rx"])
 def test_no_text_becomes_a_formula(cell):
-    assert safe(cell) == "'" + cell
-    assert safe("a" + cell) == "a" + cell and safe(-1.5) == -1.5
+    written = csv_text([[cell, "a" + cell, -1.5]])
+    assert next(csv.reader(io.StringIO(written, newline=""))) == ["'" + cell, "a" + cell, "-1.5"]
 
 
 # ---- promises -----------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def serving():
 def test_killing_web_worker_or_both_under_load_loses_nothing(tmp_path):
     folder = write_study(tmp_path / "words", TOML)
     damage = kill_cycles(folder, cycles=20, clients=8)
-    assert damage.kills >= 16
+    assert damage.kills >= 20
     assert damage.acknowledged > 100
     assert (damage.lost, damage.doubled, damage.refused) == (0, 0, 0)
     assert damage.integrity == "ok"

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 from lore_active.observers import Habits
 from server.colours import colours
 from server.passwords import set_password
+from server.store import collection, learning
 from server.template import write_study
 from server.worker import Worker
 from tests.crowd import Person
@@ -83,6 +84,8 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
 
 def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None:
     """The whole page, in every window."""
+    served = server.studies["colours"]
+    served.database.write(lambda c: learning.beat(c, served.service.clock(), 1, "waiting", ""))
     for name in SHOWN[stage]:
         size, scheme = WINDOWS[name]
         page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
@@ -114,12 +117,12 @@ def main(out: Path) -> None:
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
             excluded = False
-            stages = {30: "1-start", 300: "2-half-way"}
+            stages = {30: "1-start", 180: "2-half-way"}
             for answers in collecting(server, clock, worker):
                 if answers in stages:
                     worker.turn()
                     picture(browser, server, stages.pop(answers), out)
-                if answers == 420 and not excluded:
+                if answers == 260 and not excluded:
                     excluded = True
                     served.control.exclude("Ada", 7, "Always the left one, too fast to look.")
                 if served.control.database.read(_status) == "stopped" or answers > 3000:
@@ -134,8 +137,6 @@ def main(out: Path) -> None:
 
 
 def _status(c: Any) -> str:
-    from server.store import collection
-
     state = collection.state(c)
     assert state is not None
     return state.status

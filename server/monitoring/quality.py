@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from statistics import median
 
 import numpy as np
 
@@ -78,6 +80,7 @@ class Qualities:
         self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
         self._agrees = np.zeros(0, dtype=np.int64)
         self._times: list[list[float]] = []
+        self._medians: list[float] = []
 
     def update(self, columns: Columns, embedding: Floats, version: int, people: int) -> None:
         """Take in the answers since the last time; `version` is the embedding's.
@@ -92,6 +95,8 @@ class Qualities:
         for who, rt in zip(new.participant.tolist(), new.rt_ms.tolist(), strict=True):
             if rt == rt:
                 self._times[who].append(rt)
+        for who in touched.tolist():
+            self._medians[who] = median(self._times[who]) if self._times[who] else nan
         if version != self._version:
             # Another model agrees with other answers, old ones included.
             self._version = version
@@ -107,6 +112,7 @@ class Qualities:
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
         self._agrees = np.pad(self._agrees, (0, missing))
         self._times += [[] for _ in range(missing)]
+        self._medians += [nan] * missing
         self.of += [self._quality(who, False) for who in range(size - missing, size)]
 
     def _counted(self, columns: Columns, which: Flags) -> Numbers:
@@ -116,9 +122,7 @@ class Qualities:
         counts = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
         if not modelled:
             counts["judged"] = 0
-        times = self._times[who]
-        median = float(np.median(times)) if times else np.nan
-        return _quality({**counts, "agrees": int(self._agrees[who])}, median)
+        return _quality({**counts, "agrees": int(self._agrees[who])}, self._medians[who])
 
 
 def _conditions(columns: Columns) -> list[Flags]:
@@ -147,7 +151,7 @@ def _judged(columns: Columns) -> Flags:
     return np.asarray(columns.decided & (columns.purpose != CATCH))
 
 
-def _quality(of: dict[str, int], median: float) -> Quality:
+def _quality(of: dict[str, int], middle: float) -> Quality:
     def share(part: str, whole: str) -> float | None:
         return of[part] / of[whole] if of[whole] else None
 
@@ -159,7 +163,7 @@ def _quality(of: dict[str, int], median: float) -> Quality:
         repeats_alike=of["repeats_alike"],
         left=share("lefts", "sides"),
         sides=of["sides"],
-        median_ms=None if np.isnan(median) else median,
+        median_ms=None if isnan(middle) else middle,
         times=of["times"],
         fast=share("fast", "times"),
         blurred=share("blurred", "answers"),
@@ -167,7 +171,7 @@ def _quality(of: dict[str, int], median: float) -> Quality:
         agreements=of["judged"],
         flags=(),
     )
-    return Quality(**{**figures.__dict__, "flags": flags(figures)})
+    return replace(figures, flags=flags(figures))
 
 
 def flags(one: Quality) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ EVENTS_SHOWN = 40
 BUSY_MS, QUIET_MS = 10_000, 60_000
 BUSY_FOR_MS = 65 * 60_000
 # While answers come in, every look would find something new; between decisions this is soon enough.
-REST_MS = 2_000
+REST_MS = 3_000
 # Those with a flag or excluded first, then whoever was here last; the others are in the export.
 MOST_PEOPLE = 250
 

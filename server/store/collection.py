@@ -238,6 +238,27 @@ def issued_to(c: Connection, participant: int) -> list[Issued]:
     return [Issued(*row) for row in rows]
 
 
+_NEW_ONES = "purpose NOT IN ('catch', 'repeat', 'practice')"
+
+
+def count_had(c: Connection, participant: int) -> int:
+    """How many different questions a participant was given, known ones and repeats aside."""
+    row = c.execute(
+        f"SELECT count(*) FROM queries WHERE participant = ? AND {_NEW_ONES}", (participant,)
+    ).fetchone()
+    return int(row[0])
+
+
+def has_had(c: Connection, participant: int, anchor: int, one: int, other: int) -> bool:
+    """Whether the participant was given this question before, on whatever sides."""
+    row = c.execute(
+        "SELECT 1 FROM queries WHERE participant = ? AND anchor = ? AND min(left, right) = ? "
+        f"AND max(left, right) = ? AND {_NEW_ONES}",
+        (participant, anchor, min(one, other), max(one, other)),
+    ).fetchone()
+    return row is not None
+
+
 def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | None:
     """(id, anchor, left, right) of the best ready question that is new to the participant."""
     row = c.execute(

@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Row
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lore_active.records import Purpose
 from server.store.database import Connection
+
+if TYPE_CHECKING:
+    # Importing it would bring the compiler into the web process.
+    from lore_active.records import Purpose
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
     """(query, learner's number) of what is with somebody whose lease runs."""
     rows = c.execute(
         "SELECT q.id, q.learner FROM queries q LEFT JOIN answers a ON a.query = q.id "
-        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL AND q.id <= ? "
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL AND +q.id <= ? "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY q.id",
         (now, up_to),
     )
@@ -191,18 +194,19 @@ def withdraw_ready(c: Connection, step: int) -> int:
 
 def add_ready(c: Connection, step: int, now: int, ready: Sequence[Ready]) -> None:
     """Put questions into the queue, but none that went out while they were being chosen."""
-    for one in ready:
-        low, high = min(one.left, one.right), max(one.left, one.right)
-        busy = c.execute(
-            "SELECT 1 FROM queries q LEFT JOIN answers a ON a.query = q.id WHERE q.anchor = ? "
-            "AND q.participant IS NOT NULL AND a.seq IS NULL AND q.expires_at > ? "
-            "AND min(q.left, q.right) = ? AND max(q.left, q.right) = ? LIMIT 1",
-            (one.anchor, now, low, high),
-        ).fetchone()
-        c.execute(
-            "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
-            "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-            "?, ?)",
+    busy = {
+        (row[0], row[1], row[2])
+        for row in c.execute(
+            "SELECT q.anchor, min(q.left, q.right), max(q.left, q.right) FROM queries q "
+            "WHERE q.participant IS NOT NULL AND q.expires_at > ? "
+            "AND NOT EXISTS (SELECT 1 FROM answers a WHERE a.query = q.id)",
+            (now,),
+        )
+    }
+    c.executemany(
+        "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
+        "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
             (
                 one.purpose,
                 one.anchor,
@@ -214,9 +218,13 @@ def add_ready(c: Connection, step: int, now: int, ready: Sequence[Ready]) -> Non
                 one.learner,
                 step,
                 now,
-                None if busy is None else step,
-            ),
-        )
+                step
+                if (one.anchor, min(one.left, one.right), max(one.left, one.right)) in busy
+                else None,
+            )
+            for one in ready
+        ],
+    )
 
 
 def add_step(c: Connection, step: Step) -> None:

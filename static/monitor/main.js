@@ -1,4 +1,4 @@
-// The monitor: asks every two seconds whether something is new, and brings the page up to date.
+// The monitor: asks every three seconds whether something is new, and brings the page up to date.
 
 import * as axes from "./axes.js";
 import * as charts from "./charts.js";
@@ -7,7 +7,7 @@ import { byId, bytes, clock, count, decimal, make, say, seconds, share, span } f
 import * as map from "./map.js";
 import * as people from "./people.js";
 
-const EVERY_MS = 2000;
+const EVERY_MS = 3000;
 const address = document.body.dataset.address;
 const steers = "steers" in document.body.dataset;
 const page = { version: "", data: null, items: [], timer: 0, asking: false };
