@@ -13,73 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.serving import Serving, wait_until
 from server.bots import Browser, Page
-
-COMMAND = [sys.executable, "-m", "server.commands"]
-
-
-class Serving:
-    """`lore-active serve` in a process of its own."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self.ready = threading.Event()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-            if "Ctrl-C" in line:
-                self.ready.set()
-        self.ready.set()
-
-    def address(self) -> str:
-        """Where it answers, once it does."""
-        assert self.ready.wait(120)
-        line = next(line for line in self.lines if "participants" in line)
-        return line.split()[-1].split("/s/")[0]
-
-    def children(self, what: str) -> list[int]:
-        """The process numbers of the children of a kind, from the system's list."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    command = (entry / "cmdline").read_bytes().split(b"\0")
-                    parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
-                except OSError:
-                    continue
-                if int(parent) == self.process.pid and what.encode() in command:
-                    found.append(int(entry.name))
-        return found
-
-    def stop(self) -> int:
-        """End it as Ctrl-C does; its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
-        self._reader.join()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        return code
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something to become true, but not for ever."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come to that in time")
 
 
 class Client(threading.Thread):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
-import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,21 +15,10 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
+from benchmarks.serving import Serving, words_study
 from benchmarks.tables import Page
 
 ITEMS = 50
-SETTINGS = """title = "Load"
-seed = 1
-[session]
-trials = 5000
-practice = 0
-break_every = 0
-feedback = false
-[budget]
-answers = 10000000
-[stopping]
-min_answers = 9000000
-"""
 
 
 @dataclass
@@ -159,28 +146,12 @@ async def run(address: str, folder: Path, people: int, think: float, seconds: fl
 def measure(people: int, think: float, seconds: float) -> dict[str, float]:
     """Serve a fresh study, let the participants come, and sum up."""
     with tempfile.TemporaryDirectory() as home:
-        folder = Path(home) / "load"
-        (folder / "stimuli").mkdir(parents=True)
-        for number in range(ITEMS):
-            (folder / "stimuli" / f"word{number:02d}.txt").write_text(f"word {number}")
-        (folder / "study.toml").write_text(SETTINGS)
-        server = subprocess.Popen(
-            [sys.executable, "-m", "server.commands", "serve", "--port", "0", str(folder)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        folder = words_study(Path(home) / "load", ITEMS)
+        server = Serving(str(folder))
         try:
-            assert server.stdout is not None
-            address = ""
-            for line in server.stdout:
-                if "participants" in line:
-                    address = line.split()[-1].split("/s/")[0]
-                if "Ctrl-C" in line:
-                    break
-            tally = asyncio.run(run(address, folder, people, think, seconds))
+            tally = asyncio.run(run(server.address(), folder, people, think, seconds))
         finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
+            server.stop()
         database = sqlite3.connect(folder / "study.db")
         (fallback,) = database.execute(
             "SELECT avg(origin = 'fallback') FROM queries WHERE participant IS NOT NULL"

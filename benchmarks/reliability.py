@@ -10,21 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.killing import kill_cycles
+from benchmarks.serving import words_study
 from benchmarks.tables import FOLDER, Page
 
 STORE = FOLDER.parent.parent / "build" / "reliability.jsonl"
-SETTINGS = """title = "Reliability"
-seed = 1
-[session]
-trials = 5000
-practice = 0
-break_every = 0
-feedback = false
-[budget]
-answers = 10000000
-[stopping]
-min_answers = 9000000
-"""
 
 
 def main() -> None:
@@ -37,11 +26,7 @@ def main() -> None:
     done = [json.loads(line) for line in STORE.read_text().splitlines()] if STORE.exists() else []
     while sum(one["cycles"] for one in done) < chosen.cycles:
         with tempfile.TemporaryDirectory() as home:
-            folder = Path(home) / "words"
-            (folder / "stimuli").mkdir(parents=True)
-            for number in range(30):
-                (folder / "stimuli" / f"word{number:02d}.txt").write_text(f"word {number}")
-            (folder / "study.toml").write_text(SETTINGS)
+            folder = words_study(Path(home) / "words", 30)
             damage = kill_cycles(folder, chosen.round, 8, lambda say: print(say, file=sys.stderr))
         done.append({"cycles": chosen.round, **asdict(damage)})
         with STORE.open("a") as file:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from benchmarks.load import ITEMS, SETTINGS, Connection, Tally, participant
+from benchmarks.load import ITEMS, Connection, Tally, participant
+from benchmarks.serving import Serving, words_study
 from server.passwords import set_password
 
 PASSWORD = "a password for measuring"
@@ -122,29 +120,13 @@ async def run(
 def compared(people: int, seconds: float, rounds: int, monitors: int) -> list[list[object]]:
     """Rows of the table."""
     with tempfile.TemporaryDirectory() as home:
-        folder = Path(home) / "load"
-        (folder / "stimuli").mkdir(parents=True)
-        for number in range(ITEMS):
-            (folder / "stimuli" / f"word{number:02d}.txt").write_text(f"word {number}")
-        (folder / "study.toml").write_text(SETTINGS)
+        folder = words_study(Path(home) / "load", ITEMS)
         set_password(folder, PASSWORD)
-        server = subprocess.Popen(
-            [sys.executable, "-m", "server.commands", "serve", "--port", "0", str(folder)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        server = Serving(str(folder))
         try:
-            assert server.stdout is not None
-            address = ""
-            for line in server.stdout:
-                if "participants" in line:
-                    address = line.split()[-1].split("/s/")[0]
-                if "Ctrl-C" in line:
-                    break
-            found = asyncio.run(run(address, people, seconds, rounds, monitors))
+            found = asyncio.run(run(server.address(), people, seconds, rounds, monitors))
         finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
+            server.stop()
     rows: list[list[object]] = []
     for watched, (tally, updates) in found.items():
         millis = 1000 * np.array(tally.seconds)

@@ -7,22 +7,16 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
-
-import numpy as np
 
 from lore_active.errors import LoreError
-from lore_active.schedule import REPEAT_LAG, schedule
 from lore_active.study import LoadedStudy
+from server.entry import external_name, filled, session_of, tidy
+from server.issuing import Issuer
 from server.stages import Side, Stage, Trial, Turned, Verdict, Welcome
 from server.store import collection as store
-from server.store.collection import Issued, NewQuery, Participant
+from server.store.collection import Participant
 from server.store.database import Connection, Database
 
-# Ways of saying who somebody is, most telling first; one of these makes a link a person's own.
-IDENTITIES = ("PROLIFIC_PID", "workerId", "participant_label", "puid", "survey_code", "id")
-MOST_PARAMETERS = 30
-LONGEST_PARAMETER = 300
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 # In `rested`: practice is over, and they have not yet said that they are ready.
@@ -47,6 +41,7 @@ class Service:
         self.database = database
         self.study = study
         self.clock = clock
+        self._issuer = Issuer(study)
 
     # ---- coming and going -----------------------------------------------------------------------
 
@@ -58,7 +53,7 @@ class Service:
         `entry` holds the link's parameters, `token` what their browser remembers of an earlier
         visit. People whom the recruiter names are known by that name, whatever the browser says.
         """
-        entry = _tidy(entry)
+        entry = tidy(entry)
         if entry.get("assignmentId") == PREVIEW:
             return Turned("preview")
         return self.database.write(lambda c: self._arrive(c, entry, token, agent[:500]))
@@ -67,7 +62,7 @@ class Service:
         self, c: Connection, entry: dict[str, str], token: str | None, agent: str
     ) -> Welcome | Turned:
         now = self.clock()
-        external = _external(entry)
+        external = external_name(entry)
         known = None
         if external is not None:
             known = store.participant_known_as(c, external)
@@ -75,10 +70,10 @@ class Service:
             known = store.participant(c, token)
         if known is not None:
             before = json.loads(known.entry)
-            if known.stage == "finished" and _session(entry) != _session(before):
+            if known.stage == "finished" and session_of(entry) != session_of(before):
                 # A second session of the same person, not a reload of the first.
                 out = self.study.settings.completion
-                return Turned("already", out.already_code, _filled(out.already_redirect, entry))
+                return Turned("already", out.already_code, filled(out.already_redirect, entry))
             if external is not None and entry != before and known.stage in store.STILL_HERE:
                 # The way out must name the assignment that they hold now, not one given back.
                 store.change_participant(
@@ -101,7 +96,7 @@ class Service:
 
     def _turned_full(self, entry: Mapping[str, str]) -> Turned:
         out = self.study.settings.completion
-        return Turned("full", out.full_code, _filled(out.full_redirect, entry))
+        return Turned("full", out.full_code, filled(out.full_redirect, entry))
 
     def visit(self, token: str) -> Stage:
         """The page is loaded anew: where they are, and this is now their newest tab."""
@@ -302,11 +297,11 @@ class Service:
                 return replace(plain, kind="break")
         slot = self._current_slot(who)
         assert slot is not None
-        asked = self._lease(c, who, slot, now)
+        asked = self._issuer.lease(c, who, slot, now)
         following = slot + 1
         upcoming: tuple[int, ...] = ()
         if following < who.trials:
-            ahead = self._lease(c, who, following, now)
+            ahead = self._issuer.lease(c, who, following, now)
             upcoming = (ahead.anchor, ahead.left, ahead.right)
         return replace(
             plain,
@@ -322,149 +317,4 @@ class Service:
             "declined": (out.declined_code, out.declined_redirect),
             "expired": (out.expired_code or out.code, out.expired_redirect or out.redirect),
         }[stage.kind]
-        return replace(stage, code=code, address=_filled(address, entry))
-
-    # ---- choosing the next question -------------------------------------------------------------
-
-    def _lease(self, c: Connection, who: Participant, slot: int, now: int) -> Issued:
-        expires = now + self.study.settings.session.lease_seconds * 1000
-        asked = store.issued_in(c, who.id, slot)
-        if asked is not None:
-            if asked.side is None and asked.expires_at <= now:
-                store.renew_lease(c, asked.id, expires)
-                asked = replace(asked, expires_at=expires)
-            return asked
-        token = secrets.token_urlsafe(18)
-        new, swap = self._wanted(c, who, slot)
-        if new is None:
-            ready = store.first_ready(c, who.id)
-            if ready is not None:
-                query, _, one, other = ready
-                left, right = sorted((one, other), reverse=swap)
-                store.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
-            else:
-                new = self._random(c, who, slot, swap, "fallback")
-        if new is not None:
-            version = store.model_version(c)
-            store.lease_new(c, new, version, who.id, slot, token, now, expires)
-        leased = store.issued_in(c, who.id, slot)
-        assert leased is not None
-        return leased
-
-    def _wanted(self, c: Connection, who: Participant, slot: int) -> tuple[NewQuery | None, bool]:
-        """The question that the schedule itself decides (None: the learner's best), and sides."""
-        settings = self.study.settings.session
-        seed = self._state(c).seed
-        if slot < 0:
-            return self._known(seed, who, slot, bool(slot % 2), "practice"), False
-        plan = schedule(seed, who.id, who.trials, settings.random, settings.catch, settings.repeat)
-        kind, swap = plan.kinds[slot], plan.swapped[slot]
-        if kind == "catch":
-            return self._known(seed, who, slot, swap, "catch"), swap
-        if kind == "repeat":
-            return self._repeat(c, seed, who, slot), swap
-        if kind == "random":
-            return self._random(c, who, slot, swap, "schedule"), swap
-        return None, swap
-
-    def _known(self, seed: int, who: Participant, slot: int, swap: bool, purpose: str) -> NewQuery:
-        """A question whose answer is known: the study's own, or an item beside itself."""
-        rng = _rng(seed, who.id, slot)
-        catches = self.study.catches
-        if catches:
-            # Everybody goes through all of them, in an order of their own.
-            order = np.random.default_rng([seed, who.id, 1]).permutation(len(catches))
-            catch = catches[int(order[slot % len(catches)])]
-            anchor, nearer, farther = catch.anchor, catch.nearer, catch.farther
-        else:
-            anchor, farther = (int(one) for one in rng.choice(len(self.study.items), 2, False))
-            nearer = anchor
-        left, right = (farther, nearer) if swap else (nearer, farther)
-        return NewQuery(
-            "schedule", purpose, anchor, left, right, nearer, None, None, f"{seed}/{who.id}/{slot}"
-        )
-
-    def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuery | None:
-        """One of their own earlier questions, sides swapped; None if there is none to repeat."""
-        own = store.issued_to(c, who.id)
-        early = [
-            one
-            for one in own
-            if 0 <= one.slot <= slot - REPEAT_LAG
-            and one.purpose in ("cover", "active", "random")
-            and one.side in ("left", "right")
-        ]
-        again = {
-            (one.anchor, *sorted((one.left, one.right))) for one in own if one.purpose == "repeat"
-        }
-        early = [one for one in early if (one.anchor, *sorted((one.left, one.right))) not in again]
-        if not early:
-            return None
-        old = early[int(_rng(seed, who.id, slot).integers(len(early)))]
-        return NewQuery(
-            "schedule",
-            "repeat",
-            old.anchor,
-            old.right,
-            old.left,
-            None,
-            old.id,
-            None,
-            f"{seed}/{who.id}/{slot}",
-        )
-
-    def _random(
-        self, c: Connection, who: Participant, slot: int, swap: bool, origin: str
-    ) -> NewQuery:
-        """Uniform among the questions that this person has not had."""
-        seed, count = self._state(c).seed, len(self.study.items)
-        rng = _rng(seed, who.id, slot)
-        had = store.count_had(c, who.id)
-        everything = count * (count - 1) * (count - 2) // 2
-        if had >= everything:
-            # There is nothing left that would be new to them.
-            return self._known(seed, who, slot, swap, "catch")
-        while True:
-            anchor, one, other = (int(item) for item in rng.choice(count, 3, replace=False))
-            if not store.has_had(c, who.id, anchor, one, other):
-                break
-        left, right = sorted((one, other), reverse=swap)
-        return NewQuery(
-            origin,
-            "random",
-            anchor,
-            left,
-            right,
-            None,
-            None,
-            1.0 / (everything - had),
-            f"{seed}/{who.id}/{slot}",
-        )
-
-
-def _rng(seed: int, number: int, slot: int) -> np.random.Generator:
-    return np.random.default_rng([seed, number, 2, slot + 1000])
-
-
-def _tidy(entry: Mapping[str, str]) -> dict[str, str]:
-    """A bounded copy: links come from outside."""
-    kept = list(entry.items())[:MOST_PARAMETERS]
-    return {str(name)[:100]: str(value)[:LONGEST_PARAMETER] for name, value in kept}
-
-
-def _external(entry: Mapping[str, str]) -> str | None:
-    for name in IDENTITIES:
-        if entry.get(name):
-            return f"{name}={entry[name]}"
-    return None
-
-
-def _session(entry: Mapping[str, str]) -> tuple[str | None, str | None]:
-    return entry.get("SESSION_ID"), entry.get("assignmentId")
-
-
-def _filled(template: str, entry: Mapping[str, str]) -> str:
-    """A redirect with [NAME] replaced by the entry parameter, safely quoted."""
-    for name, value in entry.items():
-        template = template.replace(f"[{name}]", quote(value, safe=""))
-    return template
+        return replace(stage, code=code, address=filled(address, entry))

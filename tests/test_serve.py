@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.killing import COMMAND, Serving, kill_cycles, wait_until
+from benchmarks.killing import kill_cycles
+from benchmarks.serving import COMMAND, Serving, wait_until
 from server.bots import Browser, Page
 from tests.living import write_study
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.killing import Serving
+from benchmarks.serving import Serving
 from server.bots import Browser
 from tests.living import write_study
 

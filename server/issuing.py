@@ -1,0 +1,147 @@
+"""Which question a participant is given: the schedule's kinds, the learner's best, or chance."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import numpy as np
+
+from lore_active.schedule import REPEAT_LAG, schedule
+from lore_active.study import LoadedStudy
+from server.store import collection as store
+from server.store.collection import Issued, NewQuery, Participant
+from server.store.database import Connection
+
+
+class Issuer:
+    """Gives out one study's questions; everything within the caller's transaction."""
+
+    def __init__(self, study: LoadedStudy) -> None:
+        self.study = study
+
+    def lease(self, c: Connection, who: Participant, slot: int, now: int) -> Issued:
+        """The question in a place of somebody's session; given to them now if it is new."""
+        expires = now + self.study.settings.session.lease_seconds * 1000
+        asked = store.issued_in(c, who.id, slot)
+        if asked is not None:
+            if asked.side is None and asked.expires_at <= now:
+                store.renew_lease(c, asked.id, expires)
+                asked = replace(asked, expires_at=expires)
+            return asked
+        token = secrets.token_urlsafe(18)
+        new, swap = self._wanted(c, who, slot)
+        if new is None:
+            ready = store.first_ready(c, who.id)
+            if ready is not None:
+                query, _, one, other = ready
+                left, right = sorted((one, other), reverse=swap)
+                store.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
+            else:
+                new = self._random(c, who, slot, swap, "fallback")
+        if new is not None:
+            version = store.model_version(c)
+            store.lease_new(c, new, version, who.id, slot, token, now, expires)
+        leased = store.issued_in(c, who.id, slot)
+        assert leased is not None
+        return leased
+
+    def _wanted(self, c: Connection, who: Participant, slot: int) -> tuple[NewQuery | None, bool]:
+        """The question that the schedule itself decides (None: the learner's best), and sides."""
+        settings = self.study.settings.session
+        seed = _seed(c)
+        if slot < 0:
+            return self._known(seed, who, slot, bool(slot % 2), "practice"), False
+        plan = schedule(seed, who.id, who.trials, settings.random, settings.catch, settings.repeat)
+        kind, swap = plan.kinds[slot], plan.swapped[slot]
+        if kind == "catch":
+            return self._known(seed, who, slot, swap, "catch"), swap
+        if kind == "repeat":
+            return self._repeat(c, seed, who, slot), swap
+        if kind == "random":
+            return self._random(c, who, slot, swap, "schedule"), swap
+        return None, swap
+
+    def _known(self, seed: int, who: Participant, slot: int, swap: bool, purpose: str) -> NewQuery:
+        """A question whose answer is known: the study's own, or an item beside itself."""
+        rng = _rng(seed, who.id, slot)
+        catches = self.study.catches
+        if catches:
+            # Everybody goes through all of them, in an order of their own.
+            order = np.random.default_rng([seed, who.id, 1]).permutation(len(catches))
+            catch = catches[int(order[slot % len(catches)])]
+            anchor, nearer, farther = catch.anchor, catch.nearer, catch.farther
+        else:
+            anchor, farther = (int(one) for one in rng.choice(len(self.study.items), 2, False))
+            nearer = anchor
+        left, right = (farther, nearer) if swap else (nearer, farther)
+        return NewQuery(
+            "schedule", purpose, anchor, left, right, nearer, None, None, f"{seed}/{who.id}/{slot}"
+        )
+
+    def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuery | None:
+        """One of their own earlier questions, sides swapped; None if there is none to repeat."""
+        own = store.issued_to(c, who.id)
+        early = [
+            one
+            for one in own
+            if 0 <= one.slot <= slot - REPEAT_LAG
+            and one.purpose in ("cover", "active", "random")
+            and one.side in ("left", "right")
+        ]
+        again = {
+            (one.anchor, *sorted((one.left, one.right))) for one in own if one.purpose == "repeat"
+        }
+        early = [one for one in early if (one.anchor, *sorted((one.left, one.right))) not in again]
+        if not early:
+            return None
+        old = early[int(_rng(seed, who.id, slot).integers(len(early)))]
+        return NewQuery(
+            "schedule",
+            "repeat",
+            old.anchor,
+            old.right,
+            old.left,
+            None,
+            old.id,
+            None,
+            f"{seed}/{who.id}/{slot}",
+        )
+
+    def _random(
+        self, c: Connection, who: Participant, slot: int, swap: bool, origin: str
+    ) -> NewQuery:
+        """Uniform among the questions that this person has not had."""
+        seed, count = _seed(c), len(self.study.items)
+        rng = _rng(seed, who.id, slot)
+        had = store.count_had(c, who.id)
+        everything = count * (count - 1) * (count - 2) // 2
+        if had >= everything:
+            # There is nothing left that would be new to them.
+            return self._known(seed, who, slot, swap, "catch")
+        while True:
+            anchor, one, other = (int(item) for item in rng.choice(count, 3, replace=False))
+            if not store.has_had(c, who.id, anchor, one, other):
+                break
+        left, right = sorted((one, other), reverse=swap)
+        return NewQuery(
+            origin,
+            "random",
+            anchor,
+            left,
+            right,
+            None,
+            None,
+            1.0 / (everything - had),
+            f"{seed}/{who.id}/{slot}",
+        )
+
+
+def _seed(c: Connection) -> int:
+    state = store.state(c)
+    assert state is not None
+    return state.seed
+
+
+def _rng(seed: int, number: int, slot: int) -> np.random.Generator:
+    return np.random.default_rng([seed, number, 2, slot + 1000])
