@@ -23,7 +23,7 @@ CONNECTIONS = 2000
 DRAIN_SECONDS = 5.0
 # An answer gives up the interpreter often, for SQLite and the disk; while the monitor's figures are
 # made it would wait this long each time to get it back.
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.002
 
 
 def run(app: Any, listener: socket.socket, stop: threading.Event) -> None:

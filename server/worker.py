@@ -14,6 +14,7 @@ from lore_active import snapshot
 from lore_active.errors import InvalidParameter, LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
+from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
 from server.fold import BEFORE_ALL, Fold, new_learner, state_hash
 from server.store import collection, learning
@@ -32,12 +33,12 @@ class CannotRebuild(LoreError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step led to."""
+    """What a step led to: all that is published of it."""
 
     learner_numbers: list[tuple[int, int]]
     queries: list[Query]
-    hash: str
-    seconds: dict[str, float]
+    model: ModelRow | None
+    decision: Decision
 
 
 class Worker:
@@ -138,7 +139,9 @@ class Worker:
         queries = self.fold.ask(step, seconds)
         digest = state_hash(self.learner, queries)
         step = replace(step, hash=digest, seconds=seconds)
-        return Outcome(numbers, queries, digest, seconds), step
+        # Made here and not while publishing: the database is locked for everybody then.
+        model = self._model_row(step) if fresh else None
+        return Outcome(numbers, queries, model, self.learner.decision), step
 
     def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
         """What is out (as the learner's numbers), and how many more questions are wanted.
@@ -161,7 +164,8 @@ class Worker:
         learning.set_learner_numbers(c, outcome.learner_numbers)
         if fresh:
             learning.withdraw_ready(c, step.id)
-            learning.add_model(c, self._model_row(step))
+            assert outcome.model is not None
+            learning.add_model(c, outcome.model)
         learning.add_ready(
             c,
             step.id,
@@ -169,10 +173,9 @@ class Worker:
             [_ready(one, step.version) for one in outcome.queries],
         )
         if fresh:
-            self._decide(c, step)
+            self._decide(c, step, outcome.decision)
 
-    def _decide(self, c: Connection, step: Step) -> None:
-        decision = self.learner.decision
+    def _decide(self, c: Connection, step: Step, decision: Decision) -> None:
         before = learning.last_decision(c)
         learning.add_decision(
             c,

@@ -22,7 +22,7 @@ BUSY_SECONDS = 5.0
 # SQLite waits longer and longer for a lock, and so would lose every race against a busy writer;
 # writers therefore knock often, and rest a moment between commits that follow each other closely.
 KNOCK_MS = 3
-REST_SECONDS = 0.002
+REST_SECONDS = 0.003
 # Requests that wait while another commit goes to disk are committed together.
 MOST_TOGETHER = 128
 PRAGMAS = {
