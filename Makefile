@@ -56,7 +56,7 @@ lint: .venv/.installed
 	$(BIN)/mypy
 
 test: lint chromium
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --durations 15
 
 # The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,
 # pytest says that they were skipped, and continuous integration fails.
