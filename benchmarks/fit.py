@@ -22,6 +22,7 @@ from lore_active.observers import Habits, gaussian_space, simulated_answers
 from lore_active.pairs import as_pairs
 from lore_active.solver import Settings, solve
 from lore_active.triplets import as_triplets
+from lore_active.warming import warm
 
 # (items, answers, d', true rank): the problems of the comparison.
 PROBLEMS = ((50, 5880, 15, 5), (100, 21_000, 15, 3), (448, 118_263, 30, 5))
@@ -206,12 +207,12 @@ CHILD = """
 import sys
 import numpy as np
 from benchmarks.fit import peak_kib
-from lore_active import kernels
+from lore_active.warming import warm
 from lore_active.fit import fit
 from lore_active.pairs import as_pairs
 from lore_active.solver import Settings
 from lore_active.triplets import as_triplets
-kernels.warm()
+warm()
 answers = np.load(sys.argv[1])
 items = int(sys.argv[2])
 before = peak_kib()
@@ -257,7 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="run the slow reference to its end")
     chosen = parser.parse_args()
-    kernels.warm()
+    warm()
     command = "python -m benchmarks.fit --full" if chosen.full else "make bench-fit"
     page = Page("fit", "Speed of the fit", command)
     with threadpool_limits(1):

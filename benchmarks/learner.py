@@ -10,13 +10,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import Page
-from lore_active import information, kernels
 from lore_active.fit import fit
 from lore_active.learner import Learner
 from lore_active.observers import gaussian_space, simulated_answers
 from lore_active.pairs import as_pairs
 from lore_active.solver import Settings
 from lore_active.triplets import as_triplets
+from lore_active.warming import warm
 
 RANK = 3
 SIZES = ((50, 1000), (50, 5000), (100, 5000), (100, 20_000), (200, 10_000), (500, 50_000))
@@ -54,8 +54,7 @@ def measure(items: int, answers: int) -> list[object]:
 
 
 def main() -> None:
-    kernels.warm()
-    information.warm()
+    warm()
     page = Page("learner", "How long the learner takes", "make bench-learner")
     with threadpool_limits(1):
         rows = [measure(items, answers) for items, answers in SIZES]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lore_active import kernels
+from lore_active import algebra, kernels
 from lore_active.fit import spectral_start
 from lore_active.metrics import margins
 from lore_active.pairs import Pairs, as_pairs
@@ -148,7 +148,7 @@ def _fitted(
         kernels.distances(z, pairs.first, pairs.second, distance)
         loss = kernels.answers(distance, pairs.near, pairs.far, pairs.weight, 0.0, pull)
         kernels.laplacian_times(z, pairs.first, pairs.second, distance, pull, slope)
-        return loss + 0.5 * weight * kernels.inner(z, z), (slope + weight * z).ravel()
+        return loss + 0.5 * weight * algebra.inner(z, z), (slope + weight * z).ravel()
 
     found = minimize(
         objective,
@@ -162,4 +162,4 @@ def _fitted(
         },
     )
     z = found.x.reshape(shape)
-    return kernels.rotated(z, kernels.principal(z)[1]), float(found.fun)
+    return algebra.rotated(z, algebra.principal(z)[1]), float(found.fun)

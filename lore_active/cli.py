@@ -12,7 +12,7 @@ from typing import Any
 import click
 from threadpoolctl import threadpool_limits
 
-from lore_active import __version__, information, kernels
+from lore_active import __version__
 from lore_active.errors import InvalidParameter, LoreError
 from lore_active.estimator import LORE
 from lore_active.formats import write_embedding
@@ -24,6 +24,7 @@ from lore_active.simulation import LoggedPeople, People, SimulatedPeople
 from lore_active.simulation import simulate as run_study
 from lore_active.stopping import RankSettled
 from lore_active.triplets import as_triplets
+from lore_active.warming import warm
 
 
 class OneSentence(click.Group):
@@ -83,7 +84,7 @@ def fit(
     """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
     triplets = as_triplets(file, items)
     _say("Compiling or loading kernels …")
-    kernels.warm()
+    warm()
     _say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
     begun = time.perf_counter()
     model = LORE(n_components=components, lam=lam, random_state=seed, trim=trim).fit(triplets)
@@ -185,8 +186,7 @@ def simulate(
         source = PooledQuestions(people.questions, logged.n_objects)
         learner = Learner(logged.n_objects, seed, chosen, rule, source=source)
     _say("Compiling or loading kernels …")
-    kernels.warm()
-    information.warm()
+    warm()
     for record in run_study(learner, people, answers, test, time.perf_counter, not no_stop):
         if record.get("summary"):
             record["true_rank"] = rank if pool is None else None

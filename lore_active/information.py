@@ -146,16 +146,3 @@ def learn(
             covariance[row, column] -= share * image[column]
         for q in range(targets.shape[1]):
             targets[row, q] -= share * seen[q]
-
-
-def warm() -> None:
-    """Compile every kernel, or load it from the cache, before anybody waits for it."""
-    z = np.array([[0.0], [1.0], [3.0]])
-    asked = np.array([[0, 1, 2]])
-    matrix = np.eye(3)
-    add_information(z, asked, 1.0, matrix)
-    spread(z, matrix, asked, np.empty(1), np.empty(1))
-    targets = np.empty((3, 1))
-    images(z, matrix, asked, targets)
-    reach(z, targets, asked, np.empty(1))
-    learn(z, matrix, targets, 0, 1, 2, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lore_active import kernels
+from lore_active.descent import descend
 from lore_active.errors import InvalidParameter
 from lore_active.pairs import Pairs
 from lore_active.types import Floats
@@ -96,7 +96,7 @@ def solve(
         raise InvalidParameter(
             f"The start holds values that are not finite or beyond {WIDEST_START:g}."
         )
-    embedding, scale, objective, off, iterations, curvature = kernels.descend(
+    embedding, scale, objective, off, iterations, curvature = descend(
         np.array(start, dtype=np.float64, order="C"),
         pairs.first,
         pairs.second,

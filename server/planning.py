@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from lore_active import information, kernels
 from lore_active.errors import InvalidParameter
 from lore_active.planning import Forecast, Wish, plan
+from lore_active.warming import warm
 from server.analysing import opened
 from server.store import learning
 
@@ -93,8 +93,7 @@ def command(
     if pilot is not None:
         wish = _from_pilot(pilot, wish)
     # Compiled here once, so that the processes only load it.
-    kernels.warm()
-    information.warm()
+    warm()
     found = plan(wish, _ranks(ranks), runs, seed, os.cpu_count() or 1, _progress)
     if as_json:
         click.echo(json.dumps({"wish": asdict(wish), "forecasts": [asdict(one) for one in found]}))

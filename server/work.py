@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from threadpoolctl import threadpool_limits
 
-from lore_active import information, kernels
+from lore_active.warming import warm
 from server.children import stop_signal
 from server.clock import now
 from server.opening import open_study
@@ -34,8 +34,7 @@ def main(folder: Path) -> None:
     pid = os.getpid()
     database.write(lambda c: learning.beat(c, now(), pid, "starting"))
     with threadpool_limits(1):
-        kernels.warm()
-        information.warm()
+        warm()
         worker = Worker(database, study, now, time.perf_counter)
         database.write(lambda c: learning.beat(c, now(), pid, "waiting", ""))
         beaten = now()

@@ -12,7 +12,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-from lore_active import kernels  # noqa: E402
+from lore_active.warming import warm  # noqa: E402
 
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -21,4 +21,4 @@ settings.load_profile("steady")
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_kernels() -> None:
-    kernels.warm()
+    warm()

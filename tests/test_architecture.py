@@ -48,7 +48,8 @@ def test_a_read_only_install_falls_back_to_memory(tmp_path):
     nowhere = tmp_path / "file"
     nowhere.write_text("")
     code = (
-        "from lore_active import LORE, kernels; import lore_active; kernels.warm();"
+        "from lore_active import LORE; import lore_active;"
+        "from lore_active.warming import warm; warm();"
         "print(lore_active.__file__, LORE().fit([[0, 1, 2], [1, 0, 2]]).rank_)"
     )
     environment = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active import kernels
+from lore_active import algebra, kernels
 from lore_active.pairs import as_pairs
 from lore_active.triplets import as_triplets
 from tests import twins
@@ -114,12 +114,12 @@ def test_softplus_and_sigmoid_keep_relative_precision(violation):
 @given(st.integers(1, 40), st.integers(1, 16), st.integers(0, 10**6))
 def test_principal_axes_match_svd(rows, columns, seed):
     x = np.random.default_rng(seed).normal(size=(rows, columns))
-    scale, basis = kernels.principal(x)
+    scale, basis = algebra.principal(x)
     expected = np.zeros(columns)
     found = np.linalg.svd(x, compute_uv=False)
     expected[: len(found)] = found
     np.testing.assert_allclose(scale, expected, atol=1e-6)
     np.testing.assert_allclose(basis.T @ basis, np.eye(columns), atol=1e-10)
-    turned = kernels.rotated(x, basis)
+    turned = algebra.rotated(x, basis)
     np.testing.assert_allclose(turned, x @ basis, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(kernels.gram(turned), np.diag(scale**2), atol=1e-9)
+    np.testing.assert_allclose(algebra.gram(turned), np.diag(scale**2), atol=1e-9)
