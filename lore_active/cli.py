@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +12,10 @@ import click
 from threadpoolctl import threadpool_limits
 
 from lore_active import __version__
-from lore_active.errors import InvalidParameter, LoreError
+from lore_active.errors import LoreError
 from lore_active.estimator import LORE
 from lore_active.formats import write_embedding
-from lore_active.learner import Learner
-from lore_active.observers import Habits, crowd, gaussian_space, simulated_answers
-from lore_active.questions import PooledQuestions
-from lore_active.selection import SELECTORS, selector_named
-from lore_active.simulation import LoggedPeople, People, SimulatedPeople
-from lore_active.simulation import simulate as run_study
-from lore_active.stopping import RankSettled
+from lore_active.progress import say
 from lore_active.triplets import as_triplets
 from lore_active.warming import warm
 
@@ -83,9 +76,9 @@ def fit(
 ) -> None:
     """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
     triplets = as_triplets(file, items)
-    _say("Compiling or loading kernels …")
+    say("Compiling or loading kernels …")
     warm()
-    _say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
+    say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
     begun = time.perf_counter()
     model = LORE(n_components=components, lam=lam, random_state=seed, trim=trim).fit(triplets)
     seconds = time.perf_counter() - begun
@@ -129,92 +122,3 @@ def _print_fit(result: dict[str, Any], out: Path | None, echo: Callable[[str], N
     )
     if out is not None:
         echo(f"written: {out / 'embedding.csv'}, {out / 'fit.json'}")
-
-
-@main.command()
-@click.option("--items", type=int, default=50, show_default=True, help="Number of items.")
-@click.option("--rank", type=int, default=3, show_default=True, help="True number of dimensions.")
-@click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
-@click.option("--answers", type=int, default=2000, show_default=True, help="Most answers.")
-@click.option("--selector", type=click.Choice(sorted(SELECTORS)), default="fisher")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--observers", type=int, default=1, show_default=True, help="Number of people.")
-@click.option("--lapse", type=float, default=0.0, help="Share of answers without looking.")
-@click.option("--side-bias", type=float, default=0.0, help="How much nearer left seems.")
-@click.option("--noise-spread", type=float, default=0.0, help="How much people differ in noise.")
-@click.option("--drift", type=float, default=0.0, help="How far people's space wanders.")
-@click.option("--no-stop", is_flag=True, help="Go on to --answers whatever the rule says.")
-@click.option(
-    "--pool",
-    type=click.Path(path_type=Path),
-    help="Answers come from this file, and only its questions are asked.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def simulate(
-    items: int,
-    rank: int,
-    noise: float,
-    answers: int,
-    selector: str,
-    seed: int,
-    observers: int,
-    lapse: float,
-    side_bias: float,
-    noise_spread: float,
-    drift: float,
-    no_stop: bool,
-    pool: Path | None,
-    as_json: bool,
-) -> None:
-    """Run a study with simulated people, or with logged answers in their place."""
-    for name, value, least in (("items", items, 4), ("rank", rank, 1), ("observers", observers, 1)):
-        if value < least:
-            raise InvalidParameter(f"{name} is {value}, but must be {least} or more.")
-    rule = RankSettled(max_answers=answers)
-    chosen = selector_named(selector)
-    people: People
-    test: Any = None
-    if pool is None:
-        habits = Habits(noise, noise_spread, lapse, side_bias, drift)
-        space = gaussian_space(items, rank, seed)
-        people = SimulatedPeople(crowd(space, observers, habits, seed + 1))
-        test = simulated_answers(space, 3000, seed + 2, Habits(noise=0.0))
-        learner = Learner(items, seed, chosen, rule)
-    else:
-        logged = as_triplets(pool)
-        people = LoggedPeople(logged, seed + 1)
-        source = PooledQuestions(people.questions, logged.n_objects)
-        learner = Learner(logged.n_objects, seed, chosen, rule, source=source)
-    _say("Compiling or loading kernels …")
-    warm()
-    for record in run_study(learner, people, answers, test, time.perf_counter, not no_stop):
-        if record.get("summary"):
-            record["true_rank"] = rank if pool is None else None
-        if as_json:
-            click.echo(json.dumps(record))
-        else:
-            _print_study(record)
-
-
-def _print_study(record: dict[str, Any]) -> None:
-    share = record["accuracy"]
-    accuracy = "" if share is None else f"accuracy {100 * share:5.1f} %  "
-    if not record.get("summary"):
-        click.echo(
-            f"{record['answers']:6d} answers  rank {record['rank']}  {accuracy}"
-            f"progressive {100 * record['progressive_accuracy']:5.1f} %  {record['decision']}"
-        )
-        return
-    click.echo(record["words"])
-    if record["true_rank"] is not None:
-        click.echo(f"The people used {record['true_rank']}.")
-    click.echo(
-        f"selecting {record['select_seconds']:.1f} s, refits {record['refit_seconds']:.1f} s, "
-        f"audits {record['audit_seconds']:.1f} s"
-    )
-
-
-def _say(message: str) -> None:
-    """Progress, for a person who watches; never on standard output."""
-    if sys.stderr.isatty():
-        click.echo(message, err=True)

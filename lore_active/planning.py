@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lore_active.errors import InvalidParameter
 from lore_active.learner import Learner
@@ -16,6 +14,7 @@ from lore_active.observers import Habits, crowd, gaussian_space
 from lore_active.selection import selector_named
 from lore_active.simulation import SimulatedPeople, simulate
 from lore_active.stopping import RankSettled
+from lore_active.sweeps import Progress, sweep
 
 QUANTILES = (0.1, 0.5, 0.9)
 PEOPLE = 10
@@ -82,16 +81,15 @@ class Forecast:
 
 def one_study(wish: Wish, rank: int, selector: str, seed: int) -> Run:
     """Simulate one study to its stop."""
-    with threadpool_limits(1):
-        space = gaussian_space(wish.items, rank, seed)
-        habits = Habits(noise=wish.noise, lapse=wish.lapse)
-        people = SimulatedPeople(crowd(space, PEOPLE, habits, seed + 1))
-        rule = RankSettled(max_answers=wish.limit)
-        learner = Learner(wish.items, seed, selector_named(selector), rule)
-        # The clock only fills in seconds that nobody reads here.
-        for record in simulate(learner, people, wish.limit, None, lambda: 0.0):
-            if record.get("summary"):
-                return Run(rank, selector, record["stopped_at"], record["stopped_rank"])
+    space = gaussian_space(wish.items, rank, seed)
+    habits = Habits(noise=wish.noise, lapse=wish.lapse)
+    people = SimulatedPeople(crowd(space, PEOPLE, habits, seed + 1))
+    rule = RankSettled(max_answers=wish.limit)
+    learner = Learner(wish.items, seed, selector_named(selector), rule)
+    # The clock only fills in seconds that nobody reads here.
+    for record in simulate(learner, people, wish.limit, None, lambda: 0.0):
+        if record.get("summary"):
+            return Run(rank, selector, record["stopped_at"], record["stopped_rank"])
     raise AssertionError("a simulation ends with a summary")
 
 
@@ -100,8 +98,7 @@ def plan(
     ranks: Iterable[int],
     runs: int,
     seed: int,
-    processes: int,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> list[Forecast]:
     """Simulate `runs` studies for each rank, with chosen and with random questions."""
     ranks = list(ranks)
@@ -117,13 +114,7 @@ def plan(
         for rank in ranks
         for selector in ("fisher", "random")
     ]
-    done: list[Run] = []
-    with ProcessPoolExecutor(processes) as pool:
-        waiting = [pool.submit(one_study, wish, *job) for job in jobs]
-        for number, future in enumerate(waiting):
-            progress(number, len(jobs))
-            done.append(future.result())
-    progress(len(jobs), len(jobs))
+    done = list(sweep(one_study, [(wish, *job) for job in jobs], progress))
     return [_forecast(wish, rank, [one for one in done if one.rank == rank]) for rank in ranks]
 
 

@@ -15,6 +15,7 @@ import click
 from threadpoolctl import threadpool_limits
 
 from lore_active.errors import InvalidParameter
+from lore_active.progress import bar
 from lore_active.study import LoadedStudy
 from server import exporting, log
 from server.clock import now
@@ -45,13 +46,6 @@ def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
             database.close()
 
 
-def _bar(what: str, done: int, of: int | None = None) -> None:
-    """Progress, for a person who watches."""
-    if sys.stderr.isatty():
-        share = "" if not of else f" of {of}"
-        print(f"\r{what} {done}{share} ", end="", file=sys.stderr, flush=True)
-
-
 @click.command()
 @click.argument("folder", metavar="DIR|LOG", type=click.Path(path_type=Path, exists=True))
 @click.option(
@@ -80,7 +74,7 @@ def export(
         if out is None:
             out = (folder if folder.is_dir() else folder.parent) / "export" / formats
         files = exporting.write(
-            database, study, out, names, choice, lambda done: _bar("answers", done)
+            database, study, out, names, choice, lambda done: bar("answers", done)
         )
     if as_json:
         click.echo(json.dumps({"files": [str(file) for file in files]}))
@@ -116,7 +110,7 @@ def again(path: Path, verify: bool, as_json: bool) -> None:
     """Go through a study again and compare every model, question and decision."""
     with opened(path) as (study, database, lines), threadpool_limits(1):
         found = replay(
-            database, study, time.perf_counter, lines, lambda done, of: _bar("step", done, of)
+            database, study, time.perf_counter, lines, lambda done, of: bar("step", done, of)
         )
     if as_json:
         click.echo(json.dumps(asdict(found)))

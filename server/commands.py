@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import analysing, authoring, planning, serving
+from server import analysing, authoring, planning, serving, simulating
 
 __all__ = ["main"]
 
@@ -16,6 +16,7 @@ main.add_command(analysing.export)
 main.add_command(analysing.bring_in)
 main.add_command(analysing.again)
 main.add_command(planning.command)
+main.add_command(simulating.command)
 
 if __name__ == "__main__":
     main()

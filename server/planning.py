@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,7 +11,9 @@ import numpy as np
 
 from lore_active.errors import InvalidParameter
 from lore_active.planning import Forecast, Wish, plan
+from lore_active.progress import bar
 from lore_active.warming import warm
+from server import clusters
 from server.analysing import opened
 from server.store import learning
 
@@ -72,6 +72,7 @@ def _from_pilot(path: Path, wish: Wish) -> Wish:
     type=click.Path(path_type=Path, exists=True),
     help="Take items, noise and lapses from this pilot study (folder or log).",
 )
+@clusters.options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     items: int | None,
@@ -84,6 +85,8 @@ def command(
     runs: int,
     seed: int,
     pilot: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
     as_json: bool,
 ) -> None:
     """Simulate studies like yours and say what they cost."""
@@ -94,17 +97,14 @@ def command(
         wish = _from_pilot(pilot, wish)
     # Compiled here once, so that the processes only load it.
     warm()
-    found = plan(wish, _ranks(ranks), runs, seed, os.cpu_count() or 1, _progress)
+    with clusters.running(jobs, scheduler):
+        found = plan(
+            wish, _ranks(ranks), runs, seed, lambda done, of: bar("simulated study", done, of)
+        )
     if as_json:
         click.echo(json.dumps({"wish": asdict(wish), "forecasts": [asdict(one) for one in found]}))
     else:
         _print(wish, found)
-
-
-def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == of else ""
-        print(f"\rsimulated study {done} of {of} ", end=end, file=sys.stderr, flush=True)
 
 
 def _print(wish: Wish, found: list[Forecast]) -> None:
