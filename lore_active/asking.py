@@ -19,7 +19,7 @@ from lore_active import algebra, kernels
 from lore_active.fit import spectral_start
 from lore_active.metrics import margins
 from lore_active.pairs import Pairs, as_pairs
-from lore_active.path import FOLDS, best_temperature, folds
+from lore_active.path import FOLDS, Gap, best_temperature, folds, paired_difference
 from lore_active.solver import Settings
 from lore_active.triplets import Triplets
 from lore_active.types import Floats
@@ -55,18 +55,18 @@ def chosen(
     seed: int,
     most: int,
     previous: Asker | None = None,
-) -> Asker:
+) -> tuple[Asker, dict[int, Gap]]:
     """Cross-validate ranks up to `most`, and noise; fit all answers with those that predict best.
 
     Ranks and noises are compared each at its best temperature: what counts here is which margins
-    tell answers apart, and with few answers a calibrated fit is one that says nothing.
+    tell answers apart, and with few answers a calibrated fit is one that says nothing. Gives as
+    well, by rank, how much worse held-out answers are predicted in one dimension more.
     """
     table = _held_out(triplets, seed, most)
     losses = {
-        key: float(np.logaddexp(0.0, -column / best_temperature(column)).mean())
-        for key, column in table.items()
+        key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
     }
-    rank, noise = min(losses, key=lambda key: losses[key])
+    rank, noise = min(losses, key=lambda key: float(losses[key].mean()))
     column = table[rank, noise][unselected]
     pairs, count = as_pairs(triplets), len(triplets)
     fits = _chain(pairs, count, noise, rank + 1, fine=True)
@@ -76,13 +76,23 @@ def chosen(
         if width in fits:
             warm = _fitted(pairs, count, noise, start, fine=True)
             fits[width] = min(fits[width], warm, key=lambda one: one[1])
-    return Asker(
+    asker = Asker(
         embedding=fits[rank][0],
         wider=fits[rank + 1][0],
         noise=noise,
         accuracy=float(np.mean(0.5 * (1.0 + np.sign(column)))) if len(column) else 0.5,
         judged=len(column),
     )
+    return asker, _steps(losses, most)
+
+
+def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, Gap]:
+    """By rank: the loss in one dimension more against its own, each at its best noise."""
+    best = {
+        rank: min((losses[rank, noise] for noise in NOISES), key=lambda one: float(one.mean()))
+        for rank in range(1, most + 1)
+    }
+    return {rank: paired_difference(best[rank + 1], best[rank]) for rank in range(1, most)}
 
 
 def refitted(triplets: Triplets, last: Asker) -> Asker:

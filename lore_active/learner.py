@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from lore_active.records import (
 )
 from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Solution
-from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule
+from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
 from lore_active.tally import Tally
 from lore_active.triplets import Triplets, as_triplets
 from lore_active.types import Floats
@@ -222,11 +223,12 @@ class Learner:
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
         found = updates.audited(triplets, self.seed, self._audits, self._model)
-        self._audits.append(found)
         best = min(found.evidence, key=lambda one: one.loss).rank
         most = min(max(best + 1, LEAST_ASKED), self.n_objects - 2)
         previous = None if self._model is None else self._model.asker
-        asker = asking.chosen(triplets, self._tally.unselected, self.seed, most, previous)
+        asker, steps = asking.chosen(triplets, self._tally.unselected, self.seed, most, previous)
+        found = replace(found, smooth_above=steps.get(found.rank))
+        self._audits.append(found)
         self._publish(found.solution, asker)
         return found
 
@@ -285,6 +287,14 @@ class Learner:
         return self._tally.progressive
 
     @property
+    def held_out(self) -> Share:
+        """Share of the answers to unselected questions that fits without them predict right."""
+        if self._model is None:
+            return wilson(0.0, 0)
+        asker = self._model.asker
+        return wilson(asker.accuracy * asker.judged, asker.judged)
+
+    @property
     def ceiling(self) -> float | None:
         """How often a perfect model could be right, from how often people repeat themselves."""
         return self._tally.ceiling
@@ -294,7 +304,7 @@ class Learner:
         """Stop or go on, and why."""
         seen = len(np.unique(self._tally.rows))
         return self.stopping.decide(
-            Progress(self.n_objects, len(self._tally), seen, self._audits, self.progressive)
+            Progress(self.n_objects, len(self._tally), seen, self._audits, self.held_out)
         )
 
     @property

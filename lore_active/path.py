@@ -20,6 +20,8 @@ from lore_active.solver import Settings, Solution, solve
 from lore_active.triplets import Triplets
 from lore_active.types import Floats
 
+# A mean difference of held-out losses, and its standard error.
+Gap = tuple[float, float]
 LAMBDAS = (0.02, 0.01, 0.0025)
 # All chains of a fold start from one wide fit at a λ that leaves room for many dimensions.
 WIDE_LAMBDA = 0.005
@@ -62,7 +64,8 @@ class Audit:
 
     `solution` is the fit of all answers at that rank and λ.
     `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
-    one's, with standard errors, where those ranks were tried.
+    one's, with standard errors, where those ranks were tried. `smooth_above`: the same as `above`
+    for the model that asks, which does not overfit as easily and so sees a dimension earlier.
     """
 
     answers: int
@@ -71,8 +74,9 @@ class Audit:
     temperature: float
     evidence: tuple[RankEvidence, ...]
     solution: Solution | None
-    below: tuple[float, float] | None
-    above: tuple[float, float] | None
+    below: Gap | None
+    above: Gap | None
+    smooth_above: Gap | None = None
 
 
 def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1.0) -> Audit:
@@ -88,11 +92,11 @@ def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1
             break
         most = MOST_RANKS
     chosen = best
-    mean, error = _difference(found[0].losses, found[best].losses)
+    mean, error = paired_difference(found[0].losses, found[best].losses)
     if mean < BEYOND_LUCK * error:
         chosen = best = 0
     for rank in sorted(found):
-        mean, error = _difference(found[rank].losses, found[best].losses)
+        mean, error = paired_difference(found[rank].losses, found[best].losses)
         if mean <= parsimony * error:
             chosen = rank
             break
@@ -103,16 +107,16 @@ def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1
             temperature=found[rank].temperature,
             loss=float(found[rank].losses.mean()),
             accuracy=found[rank].accuracy,
-            worse=_difference(found[rank].losses, found[best].losses)[0],
-            error=_difference(found[rank].losses, found[best].losses)[1],
+            worse=paired_difference(found[rank].losses, found[best].losses)[0],
+            error=paired_difference(found[rank].losses, found[best].losses)[1],
         )
         for rank in sorted(found)
     )
 
-    def against(rank: int) -> tuple[float, float] | None:
+    def against(rank: int) -> Gap | None:
         if rank not in found:
             return None
-        return _difference(found[rank].losses, found[chosen].losses)
+        return paired_difference(found[rank].losses, found[chosen].losses)
 
     pick = found[chosen].steadied()
     pairs = as_pairs(triplets)
@@ -198,7 +202,7 @@ class _Judged:
         """
         pick, other = self, self.stiffer
         while other is not None:
-            mean, error = _difference(other.losses, self.losses)
+            mean, error = paired_difference(other.losses, self.losses)
             if mean <= STEADY * error:
                 pick = other
             other = other.stiffer
@@ -229,7 +233,7 @@ def best_temperature(column: Floats) -> float:
     return float(grid[int(np.argmin(losses))])
 
 
-def _difference(one: Floats, other: Floats) -> tuple[float, float]:
+def paired_difference(one: Floats, other: Floats) -> Gap:
     """Mean of a paired difference and its standard error."""
     gap = one - other
     return float(gap.mean()), float(gap.std() / np.sqrt(len(gap)))

@@ -17,7 +17,7 @@ from lore_active.selection import selector_named
 from lore_active.solver import Solution
 from lore_active.stopping import RankSettled, StoppingRule, Unchanged
 
-FORMAT = 2
+FORMAT = 3
 Arrays = dict[str, NDArray[np.float64]]
 RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
     "rank_settled": RankSettled,
@@ -121,6 +121,7 @@ def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[st
         "evidence": [asdict(one) for one in audit.evidence],
         "below": audit.below,
         "above": audit.above,
+        "smooth_above": audit.smooth_above,
         "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
     }
 
@@ -133,8 +134,10 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
         temperature=plain["temperature"],
         evidence=tuple(RankEvidence(**one) for one in plain["evidence"]),
         solution=_solution_in(plain["solution"], prefix + "solution_", arrays),
-        below=None if plain["below"] is None else tuple(plain["below"]),
-        above=None if plain["above"] is None else tuple(plain["above"]),
+        **{
+            name: None if plain[name] is None else tuple(plain[name])
+            for name in ("below", "above", "smooth_above")
+        },
     )
 
 

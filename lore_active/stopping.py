@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import Protocol
 
 from lore_active.errors import InvalidParameter
-from lore_active.path import Audit
+from lore_active.path import Audit, Gap
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Progress:
     answers: int
     items_seen: int
     audits: Sequence[Audit]
-    progressive: Share
+    held_out: Share
 
 
 @dataclass(frozen=True)
@@ -158,15 +158,15 @@ class RankSettled:
         )
 
     def _predicts(self, progress: Progress) -> Criterion:
-        low = progress.progressive.low
+        low, share = progress.held_out.low, progress.held_out
         return Criterion(
             "better_than_chance",
             low,
             0.5,
             low > 0.5,
-            f"New random questions are predicted right in {100 * progress.progressive.value:.0f} % "
-            f"of {progress.progressive.count} cases, surely in more than {100 * low:.0f} %; "
-            "guessing gives 50 %.",
+            f"Of {share.count} answers to questions that no model had picked, "
+            f"{100 * share.value:.0f} % are predicted right by fits without them, surely more "
+            f"than {100 * low:.0f} %; guessing gives 50 %.",
         )
 
     def _held(self, progress: Progress) -> Criterion:
@@ -188,7 +188,9 @@ class RankSettled:
         """How clearly held-out answers prefer the rank to a neighbour, over the last audits.
 
         One audit's evidence wavers; and while answers are too few for a dimension that is there,
-        its rank loses by a little, sometimes. The mean over audits is what must be clear.
+        its rank loses by a little, sometimes. The mean over audits is what must be clear. Against
+        one dimension more there are two witnesses, the published fit and the model that asks, and
+        both must be clear: each of them alone has overlooked a dimension for some time.
         """
         name = "preferred_to_fewer" if step < 0 else "preferred_to_more"
         need = NormalDist().inv_cdf(self.confidence)
@@ -201,19 +203,26 @@ class RankSettled:
             return Criterion(name, 0.0, need, False, words)
         other = last.rank + step
         gaps = [one.below if step < 0 else one.above for one in recent]
-        known = [gap for gap in gaps if gap is not None]
-        if not known:
+        smooth = [one.smooth_above for one in recent] if step > 0 else []
+        pooled = [mean for mean in (_pooled(gaps), _pooled(smooth)) if mean is not None]
+        if not pooled:
             # More dimensions never survived the penalty: nothing there to be preferred.
             words = f"{_dimensions(other)} could not be fitted at all."
             return Criterion(name, inf, need, step > 0, words)
-        pooled = sum(mean / error if error > 0 else 0.0 for mean, error in known) / len(known)
-        mean, error = known[-1]
+        least = min(pooled)
         words = (
-            f"Held-out answers prefer {last.rank} to {other} by {mean:.4f} ± {error:.4f} "
-            f"({pooled:.1f} standard errors on average over the last {len(known)} audits, "
-            f"{need:.1f} needed)."
+            f"Held-out answers prefer {last.rank} to {other} by {least:.1f} standard errors on "
+            f"average over the last {len(recent)} audits ({need:.1f} needed)."
         )
-        return Criterion(name, pooled, need, pooled >= need, words)
+        return Criterion(name, least, need, least >= need, words)
+
+
+def _pooled(gaps: Sequence[Gap | None]) -> float | None:
+    """The mean preference in standard errors, over the audits that know one."""
+    known = [gap for gap in gaps if gap is not None]
+    if not known:
+        return None
+    return sum(mean / error if error > 0 else 0.0 for mean, error in known) / len(known)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def everything(triplets):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_it_predicts_from_few_answers(rank):
     triplets, test = answers(rank, 200)
-    found = asking.chosen(triplets, everything(triplets), 0, most=rank + 1)
+    found, _ = asking.chosen(triplets, everything(triplets), 0, most=rank + 1)
     assert triplet_accuracy(found.embedding, test) > 0.72
     assert found.wider.shape == (ITEMS, found.embedding.shape[1] + 1)
     assert found.judged == 200
@@ -39,21 +39,30 @@ def test_guesses_earn_no_trust():
     rng = np.random.default_rng(0)
     rows = np.array([rng.choice(ITEMS, 3, replace=False) for _ in range(500)])
     triplets = as_triplets(rows, ITEMS)
-    assert asking.chosen(triplets, everything(triplets), 0, 3).accuracy < 0.58
+    assert asking.chosen(triplets, everything(triplets), 0, 3)[0].accuracy < 0.58
+
+
+def test_a_dimension_that_is_there_pays_and_one_that_is_not_costs():
+    triplets, _ = answers(2, 800)
+    _, steps = asking.chosen(triplets, everything(triplets), 0, 3)
+    assert sorted(steps) == [1, 2]
+    (gain, error), (cost, _) = steps[1], steps[2]
+    assert gain < -3 * error
+    assert cost > 0
 
 
 def test_only_unselected_answers_are_judged():
     triplets, _ = answers(2, 200)
     few = everything(triplets)
     few[30:] = False
-    assert asking.chosen(triplets, few, 0, 2).judged == 30
-    nothing = asking.chosen(triplets, ~everything(triplets), 0, 2)
+    assert asking.chosen(triplets, few, 0, 2)[0].judged == 30
+    nothing, _ = asking.chosen(triplets, ~everything(triplets), 0, 2)
     assert (nothing.judged, nothing.accuracy) == (0, 0.5)
 
 
 def test_it_is_a_stationary_point_on_principal_axes():
     triplets, _ = answers(2, 400)
-    found = asking.chosen(triplets, everything(triplets), 0, 2)
+    found, _ = asking.chosen(triplets, everything(triplets), 0, 2)
     z, noise = found.embedding, found.noise
     product = z.T @ z
     np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-8 * product[0, 0])
@@ -71,7 +80,7 @@ def test_it_is_a_stationary_point_on_principal_axes():
 def test_a_refit_follows_new_answers():
     triplets, test = answers(2, 600)
     first = triplets.take(np.arange(300))
-    begun = asking.chosen(first, everything(first), 0, 2)
+    begun, _ = asking.chosen(first, everything(first), 0, 2)
     later = asking.refitted(triplets, begun)
     assert later.noise == begun.noise
     assert triplet_accuracy(later.embedding, test) > triplet_accuracy(begun.embedding, test)

@@ -11,8 +11,8 @@ from lore_active.path import Audit
 from lore_active.stopping import Progress, RankSettled, Unchanged, wilson
 
 
-def audit(answers, rank=3, below=(0.2, 0.01), above=(0.04, 0.01)):
-    return Audit(answers, rank, 0.01, 1.0, (), None, below, above)
+def audit(answers, rank=3, below=(0.2, 0.01), above=(0.04, 0.01), smooth_above=(0.05, 0.01)):
+    return Audit(answers, rank, 0.01, 1.0, (), None, below, above, smooth_above)
 
 
 CLEAR = Progress(20, 500, 20, [audit(100 * k) for k in range(1, 6)], wilson(80, 100))
@@ -26,7 +26,7 @@ def test_a_clear_case_stops_and_says_why():
     assert "settled at 3 dimensions" in decision.words
     assert "through the last 5" in decision.words
     assert "400 answers" in decision.words
-    assert "prefer 3 to 2 by 0.2000 ± 0.0100" in decision.words
+    assert "prefer 3 to 2 by 20.0 standard errors" in decision.words
     assert all(one.passed for one in decision.reasons)
 
 
@@ -35,14 +35,15 @@ def test_a_clear_case_stops_and_says_why():
     [
         ({"items_seen": 19}, "items_seen"),
         ({"answers": 79}, "answers"),
-        ({"progressive": wilson(55, 100)}, "better_than_chance"),
-        ({"progressive": wilson(0, 0)}, "better_than_chance"),
+        ({"held_out": wilson(55, 100)}, "better_than_chance"),
+        ({"held_out": wilson(0, 0)}, "better_than_chance"),
         ({"audits": CLEAR.audits[:4]}, "audits_unchanged"),
         ({"audits": [*CLEAR.audits[:3], audit(400, 2), audit(500)]}, "audits_unchanged"),
         ({"audits": [audit(k, below=(0.01, 0.01)) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": [audit(k, below=None) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": [audit(k, above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
+        ({"audits": [audit(k, smooth_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": []}, "audits_unchanged"),
     ],
@@ -64,7 +65,13 @@ def test_evidence_is_pooled_over_audits():
 
 
 def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
+    nothing = [audit(k, above=None, smooth_above=None) for k in range(5)]
+    assert RankSettled().decide(replace(CLEAR, audits=nothing)).settled
+
+
+def test_one_witness_against_more_dimensions_is_enough_where_the_other_cannot_speak():
     decision = RankSettled().decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
+    assert decision.reasons[-1].value == pytest.approx(5.0)
     assert decision.settled
 
 
