@@ -12,9 +12,10 @@ from server.monitoring import words
 from server.monitoring.history import History
 from server.monitoring.ledger import CATCH, Columns
 from server.monitoring.outlook import outlook
-from server.monitoring.quality import RULES, Quality
+from server.monitoring.quality import NAMES, RULES, Quality
 from server.monitoring.table import Rows, number, presence
 from server.store.collection import State
+from server.store.learning import ModelRow
 from server.store.monitoring import DecisionRow, EventRow, MachineRow, Person
 
 MINUTE_MS = 60_000
@@ -38,6 +39,7 @@ class Facts:
     columns: Columns
     qualities: list[Quality]
     history: History
+    model: ModelRow | None
     decision: DecisionRow | None
     events: list[EventRow]
     machine: MachineRow
@@ -54,6 +56,7 @@ def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
         "accuracy": accuracy(facts.history),
         "spectrum": spectrum(facts.history),
         "participants": {
+            "names": NAMES,
             "rules": RULES,
             "rows": [rows.row(one, facts.qualities[one.id], facts.now) for one in facts.people],
         },

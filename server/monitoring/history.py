@@ -20,6 +20,7 @@ MOST_VALUES = 10
 class Point:
     """One version: how it stood when so many answers had come."""
 
+    version: int
     answers: int
     rank: int
     audit: bool
@@ -47,6 +48,7 @@ class History:
             some = share["count"] > 0
             self.points.append(
                 Point(
+                    version=one.version,
                     answers=int(np.searchsorted(seqs, one.up_to_seq, side="right")),
                     rank=one.rank,
                     audit=bool(one.audit),

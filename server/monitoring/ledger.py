@@ -39,6 +39,10 @@ class Columns:
         """All but the first `count`."""
         return Columns(**{name: column[count:] for name, column in self.__dict__.items()})
 
+    def until(self, count: int) -> Columns:
+        """The first `count`."""
+        return Columns(**{name: column[:count] for name, column in self.__dict__.items()})
+
     @property
     def decided(self) -> Flags:
         """Answers that name an option: no skips and time-outs."""

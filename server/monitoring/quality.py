@@ -34,6 +34,16 @@ RULES = {
     "with the map; half would by guessing.",
 }
 
+# What each flag is called where there is little room.
+NAMES = {
+    "catch": "catch",
+    "consistency": "wavers",
+    "side": "one side",
+    "fast": "fast",
+    "blurred": "away",
+    "agreement": "disagrees",
+}
+
 
 @dataclass(frozen=True)
 class Quality:

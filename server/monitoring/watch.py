@@ -12,18 +12,11 @@ from typing import Any
 import msgspec
 
 from lore_active.study import LoadedStudy
-from server.monitoring.figures import Facts, asked, figures
-from server.monitoring.history import History
-from server.monitoring.ledger import Ledger
-from server.monitoring.picture import embedding_of, placed
-from server.monitoring.quality import Qualities
-from server.monitoring.table import Rows
-from server.store import collection, learning
+from server.monitoring.reading import Reader
+from server.store import collection
 from server.store import monitoring as store
 from server.store.database import Connection, Database
-from server.store.learning import ModelRow
 
-EVENTS_SHOWN = 40
 # Pace and presence change without anything being stored: look again after this long.
 BUSY_MS, QUIET_MS = 10_000, 60_000
 BUSY_FOR_MS = 65 * 60_000
@@ -50,11 +43,7 @@ class Watch:
         self.study = study
         self.clock = clock
         self._lock = threading.Lock()
-        self._ledger = Ledger()
-        self._history = History()
-        self._qualities = Qualities()
-        self._rows = Rows()
-        self._model: ModelRow | None = None
+        self._reader = Reader(database, study)
         self._found: dict[str, Any] = {}
         self._updates: dict[bool, Update] = {}
         self._key = _Key("", "")
@@ -72,7 +61,9 @@ class Watch:
             key = self.database.read(lambda c: _key(c, now))
             rested = now - self._read_at >= REST_MS
             if key.decided != self._key.decided or (rested and key != self._key):
-                self._found = self.database.read(lambda c: self._read(c, now))
+                self._found = self._reader.shown(
+                    self.database.read(lambda c: self._reader.read(c, now))
+                )
                 self._updates = {}
                 self._key, self._read_at = key, now
             if with_names not in self._updates:
@@ -80,44 +71,6 @@ class Watch:
             return self._updates[with_names]
         finally:
             self._lock.release()
-
-    def _read(self, c: Connection, now: int) -> dict[str, Any]:
-        while rows := store.answers_after(c, self._ledger.last):
-            self._ledger.append(rows)
-        columns, items = self._ledger.columns(), len(self.study.items)
-        new = store.milestones_after(c, self._history.version)
-        self._history.append(new, columns.seq)
-        if new:
-            self._model = learning.latest_model(c)
-        state = collection.state(c)
-        assert state is not None
-        people = store.people(c)
-        newest = max((one.id for one in people), default=0)
-        z = embedding_of(self._model, items)
-        self._qualities.update(columns, z, self._history.version, newest)
-        facts = Facts(
-            now=now,
-            state=state,
-            items=items,
-            people=people,
-            columns=columns,
-            qualities=self._qualities.of,
-            history=self._history,
-            decision=store.decision(c),
-            events=store.events(c, EVENTS_SHOWN),
-            machine=store.machine(c, now),
-            bytes=self._size(),
-        )
-        return {
-            "at": now,
-            **figures(facts, self._rows),
-            "map": {**placed(self._model, items), "asked": asked(columns, items)},
-        }
-
-    def _size(self) -> int:
-        path = self.database.path
-        files = (path, path.with_name(path.name + "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
 
 
 @dataclass(frozen=True)
@@ -145,9 +98,12 @@ def _packed(key: str, found: dict[str, Any], with_names: bool) -> Update:
         table["rows"],
         key=lambda one: (not (one["flags"] or one["excluded"]), -one["seen_at"]),
     )[:MOST_PEOPLE]
+    log = found["log"]
     if not with_names:
         rows = [{**one, "external": None, "feedback": ""} for one in rows]
+        # A changed entry tells the parameters of the link before, which name the person.
+        log = [{**one, "detail": {}} if one["kind"] == "entry" else one for one in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     version = f"{key}-{'n' if with_names else 'a'}"
-    plain = msgspec.json.encode({"version": version, **found, "participants": shown})
+    plain = msgspec.json.encode({"version": version, **found, "participants": shown, "log": log})
     return Update(version, plain, gzip.compress(plain, 5, mtime=0))

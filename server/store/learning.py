@@ -293,6 +293,12 @@ def latest_model(c: Connection) -> ModelRow | None:
     return None if row is None else ModelRow(*row)
 
 
+def model_numbered(c: Connection, version: int) -> ModelRow | None:
+    """The model of that version."""
+    row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
+    return None if row is None else ModelRow(*row)
+
+
 def model_of_step(c: Connection, step: int) -> ModelRow | None:
     """The model that a step published."""
     row = c.execute(f"SELECT {_MODEL} FROM models WHERE step = ?", (step,)).fetchone()

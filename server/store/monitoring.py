@@ -112,6 +112,28 @@ class MachineRow:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Mixed:
+    """How many answers there are of one sort; `outcome` is chosen, skip or timeout."""
+
+    purpose: str
+    origin: str
+    excluded: int
+    outcome: str
+    count: int
+    late: int
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The models that were made with one fingerprint."""
+
+    fingerprint: str
+    models: int
+    first: int
+    last: int
+
+
 def pulse(c: Connection) -> Pulse:
     """A few numbers that tell whether anything is new."""
     row = c.execute(
@@ -228,6 +250,26 @@ def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
         "agent, feedback FROM participants ORDER BY id"
     )
     return [tuple(row) for row in rows]
+
+
+def mix(c: Connection) -> list[Mixed]:
+    """All answers by what was asked and what came of it, practice included."""
+    rows = c.execute(
+        "SELECT q.purpose, q.origin, p.excluded, "
+        "CASE WHEN a.side IN ('left', 'right') THEN 'chosen' ELSE a.side END, count(*), "
+        "sum(a.late) FROM answers a JOIN queries q ON q.id = a.query "
+        "JOIN participants p ON p.id = q.participant GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+    )
+    return [Mixed(*row) for row in rows]
+
+
+def made_with(c: Connection) -> list[MadeWith]:
+    """What the models were made with, in order."""
+    rows = c.execute(
+        "SELECT fingerprint, count(*), min(version), max(version) FROM models "
+        "GROUP BY fingerprint ORDER BY min(version)"
+    )
+    return [MadeWith(*row) for row in rows]
 
 
 def all_events(c: Connection) -> Iterator[EventRow]:

@@ -8,7 +8,7 @@ const colour = (at) => `var(--${COLOURS[at % COLOURS.length]})`;
 const drawn = new WeakMap();
 
 // Draws anew only if something changed; the old chart stays until the new one is ready.
-function draw(place, words, data, options) {
+export function draw(place, words, data, options) {
   const width = Math.max(220, Math.floor(place.clientWidth));
   const key = JSON.stringify([width, data]);
   if (drawn.get(place) === key) return;
@@ -43,7 +43,7 @@ function draw(place, words, data, options) {
 
 // Beside a taller card there is room for taller charts.
 const tall = () => (innerWidth > 1100 ? 320 : 210);
-const grid = { stroke: "currentColor", strokeOpacity: 0.1 };
+export const grid = { stroke: "currentColor", strokeOpacity: 0.1 };
 const answersAxis = { label: "answers →", labelAnchor: "right", ticks: 5, tickSize: 0, nice: true };
 
 export function evidence(place, data) {

@@ -63,9 +63,12 @@ export function called(item) {
   return item.text.length > 60 ? `${item.text.slice(0, 59)}…` : item.text;
 }
 
+// A report may be without the pictures.
+export const pictured = (item) => item.kind === "image" && item.address != null;
+
 // An item as people know it: its picture, or its words.
 export function thumbnail(item, size = "") {
-  if (item.kind === "image")
+  if (pictured(item))
     return make("img", { src: item.address, alt: item.label, title: item.label, className: `thumb ${size}` });
   const sign = { audio: "♪ ", video: "▸ " }[item.kind] ?? "";
   const words = item.kind === "text" ? item.text : item.label;

@@ -1,11 +1,10 @@
 // The monitor: asks every three seconds whether something is new, and brings the page up to date.
 
-import * as axes from "./axes.js";
 import * as charts from "./charts.js";
 import * as controls from "./controls.js";
 import { byId, bytes, clock, count, decimal, make, say, seconds, share, span } from "./format.js";
-import * as map from "./map.js";
 import * as people from "./people.js";
+import * as pictures from "./pictures.js";
 
 const EVERY_MS = 3000;
 const address = document.body.dataset.address;
@@ -41,24 +40,13 @@ async function ask() {
 function render() {
   const data = page.data;
   where(data.where);
-  words("dimensions", data.dimensions.words);
-  charts.evidence(byId("evidence-chart"), data.dimensions);
-  charts.ranks(byId("rank-chart"), data.dimensions);
-  stopping(data.stopping);
-  words("accuracy", data.accuracy.words);
-  charts.accuracy(byId("accuracy-chart"), data.accuracy);
-  words("spectrum", data.spectrum.words);
-  charts.spectrum(byId("spectrum-chart"), data.spectrum);
-  map.draw(data.map, page.items);
-  axes.draw(map.coordinates(data.map), page.items);
+  pictures.draw(data, page.items);
   people.draw(data.participants);
   machine(data.machine);
   log(data.log);
   say(byId("updated"), `As of ${clock(data.at)}`);
   document.body.dataset.version = page.version;
 }
-
-const words = (id, text) => say(byId(id).querySelector("[data-words]"), text);
 
 function where(data) {
   const status = byId("status");
@@ -92,21 +80,6 @@ function levers(status, begun) {
     const button = document.querySelector(`.levers [data-dialog=${name}]`);
     if (button) button.hidden = !is;
   }
-}
-
-function stopping(data) {
-  words("stopping", data.missing);
-  const list = byId("criteria");
-  const key = JSON.stringify(data.criteria);
-  if (list.dataset.key === key) return;
-  list.dataset.key = key;
-  list.replaceChildren(...data.criteria.map((one) => {
-    const full = one.passed ? 1 : Math.max(0.02, Math.min(0.97, one.value == null || !one.threshold ? 0 : one.value / one.threshold));
-    return make("li", { className: one.passed ? "met" : "open" },
-      make("strong", {}, make("span", { className: "sign", "aria-hidden": "true" }, one.passed ? "✓" : "…"), one.title, make("span", { className: "unseen" }, one.passed ? ": met" : ": not met yet")),
-      make("progress", { max: 1, value: full, "aria-label": one.title }),
-      make("small", {}, one.words));
-  }));
 }
 
 function machine(data) {
@@ -153,15 +126,8 @@ async function begin() {
   if (!reply.ok) return void location.reload();
   page.items = (await reply.json()).items;
   await ask();
-  for (const id of ["axis-x", "axis-y", "frame", "ellipses"]) byId(id).addEventListener("change", render);
-  for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => map.magnify(Number(button.dataset.zoom)));
-  byId("item").addEventListener("change", (event) => event.target.value !== "" && map.choose(Number(event.target.value)));
   document.addEventListener("visibilitychange", () => !document.hidden && ask());
-  let waiting = 0;
-  addEventListener("resize", () => {
-    cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(() => page.data && render());
-  });
+  pictures.listen(() => page.data && render());
 }
 
 begin();

@@ -1,7 +1,7 @@
 // The map of items: pictures or words where the answers put them, moving gently between versions.
 /* global d3 */
 
-import { byId, called, count, decimal, make, reduced, say, thumbnail } from "./format.js";
+import { byId, called, count, decimal, make, pictured, reduced, say, thumbnail } from "./format.js";
 
 const CERTAIN = Math.sqrt(5.991); // 95 % of a normal distribution in the plane
 const NEAREST = 6;
@@ -148,9 +148,9 @@ export function draw(data, items, atOnce = false) {
   const marks = svg.select(".marks").selectAll("g.item").data(rows, (row) => row.i).join((enter) => {
     const group = enter.append("g").attr("class", "item").attr("transform", (row) => `translate(${row.x},${row.y})`);
     group.append("title").text((row) => called(row.item));
-    group.filter((row) => row.item.kind === "image").append("image").attr("href", (row) => row.item.address).attr("preserveAspectRatio", "xMidYMid meet");
-    group.filter((row) => row.item.kind !== "image").append("circle").attr("r", 3.5);
-    group.filter((row) => row.item.kind !== "image").append("text").text((row) => short(row.item)).attr("x", 6).attr("dy", "0.32em");
+    group.filter((row) => pictured(row.item)).append("image").attr("href", (row) => row.item.address).attr("preserveAspectRatio", "xMidYMid meet");
+    group.filter((row) => !pictured(row.item)).append("circle").attr("r", 3.5);
+    group.filter((row) => !pictured(row.item)).append("text").text((row) => short(row.item)).attr("x", 6).attr("dy", "0.32em");
     return group;
   });
   marks.classed("chosen", (row) => row.i === chart.chosen)
@@ -178,14 +178,14 @@ function keepApart(marks, rows, size) {
   const taken = [];
   for (const row of rows) {
     const half = 0.32 * size;
-    const box = row.item.kind === "image"
+    const box = pictured(row.item)
       ? [row.x - half, row.y - half, row.x + half, row.y + half]
       : [row.x - 4, row.y - 8, row.x + 10 + 7 * short(row.item).length, row.y + 8];
     row.crowded = taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
     if (!row.crowded) taken.push(box);
   }
   marks.classed("crowded", (row) => row.crowded);
-  const above = (row) => (row.i === chart.chosen ? 2 : (row.item.kind === "image") === row.crowded ? 1 : 0);
+  const above = (row) => (row.i === chart.chosen ? 2 : pictured(row.item) === row.crowded ? 1 : 0);
   marks.sort((one, other) => above(one) - above(other) || one.i - other.i);
 }
 

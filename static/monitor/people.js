@@ -4,7 +4,6 @@ import { byId, count, make, say, share } from "./format.js";
 
 const FIRST = 12;
 const view = { filter: "all", all: false, key: "", data: null, steers: false };
-const FLAGS = { catch: "catch", consistency: "wavers", side: "one side", fast: "fast", blurred: "away", agreement: "disagrees" };
 const STAGES = { consent: "reading consent", instructions: "reading", practice: "practising", trials: "answering", feedback: "last words", finished: "finished", declined: "declined", expired: "ended" };
 const FILTERS = {
   all: () => true,
@@ -38,17 +37,17 @@ export function draw(data) {
   if (key === view.key) return;
   view.key = key;
   const held = document.activeElement?.dataset?.person;
-  byId("people-rows").replaceChildren(...shown.map((one) => row(one, data.rules)));
+  byId("people-rows").replaceChildren(...shown.map((one) => row(one, data)));
   if (held) document.querySelector(`[data-person="${held}"]`)?.focus();
   if (!byId("rules").childElementCount)
-    byId("rules").append(...Object.entries(data.rules).flatMap(([name, words]) => [make("dt", {}, chip(name)), make("dd", {}, words)]));
+    byId("rules").append(...Object.entries(data.rules).flatMap(([name, words]) => [make("dt", {}, chip(data.names[name])), make("dd", {}, words)]));
 }
 
-const chip = (name, words) => make("span", { className: "flag", title: words }, FLAGS[name] ?? name);
+const chip = (name, words) => make("span", { className: "flag", title: words }, name);
 const part = ([good, all]) => (all ? `${good}/${all}` : "–");
 const milliseconds = (value) => (value == null ? "–" : value < 10000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value / 1000)} s`);
 
-function row(one, rules) {
+function row(one, { names, rules }) {
   const marked = (name) => (one.flags.includes(name) ? "marked" : "");
   const cell = (text, name) => make("td", { className: `number ${marked(name)}` }, text);
   const stage = one.here || !["consent", "instructions", "practice", "trials"].includes(one.stage) ? STAGES[one.stage] : "left";
@@ -62,7 +61,7 @@ function row(one, rules) {
     cell(share(one.fast), "fast"),
     cell(share(one.blurred), "blurred"),
     cell(share(one.agreement), "agreement"),
-    make("td", { className: "flags" }, ...one.flags.map((name) => chip(name, rules[name])), one.excluded ? make("span", { className: "flag out" }, "excluded") : null));
+    make("td", { className: "flags" }, ...one.flags.map((flag) => chip(names[flag], rules[flag])), one.excluded ? make("span", { className: "flag out" }, "excluded") : null));
   if (view.steers) {
     const act = one.excluded ? "restore" : "exclude";
     made.append(make("td", {}, make("button", {
