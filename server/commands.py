@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lore_active.cli import main
 from server import analysing, authoring, planning, serving, simulating
+from server.reporting import command as reporting
 
 __all__ = ["main"]
 
@@ -17,6 +18,7 @@ main.add_command(analysing.bring_in)
 main.add_command(analysing.again)
 main.add_command(planning.command)
 main.add_command(simulating.command)
+main.add_command(reporting.command)
 
 if __name__ == "__main__":
     main()

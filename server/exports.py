@@ -13,6 +13,7 @@ from typing import Any
 
 from lore_active.formats import safe
 from lore_active.study import LoadedStudy
+from server.clock import now
 from server.monitoring.picture import embedding_of
 from server.store import learning
 from server.store import monitoring as store
@@ -112,9 +113,18 @@ def log_jsonl(database: Database, study: LoadedStudy) -> Iterator[bytes]:
     yield from lines(database, study)
 
 
+def report_html(database: Database, study: LoadedStudy) -> Iterator[str]:
+    """The study as one page that needs nothing else; nobody is named in it."""
+    # It reads the method's constants, and with them the compiler, as above.
+    from server.reporting.making import report
+
+    yield report(database, study, now).page
+
+
 EXPORTS = {
     one.name: one
     for one in (
+        Export("report.html", "text/html", "the study as one page, for a mail", report_html),
         Export("answers.csv", "text/csv", "every answer, one a line", answers_csv),
         Export("embedding.csv", "text/csv", "coordinates of the items", embedding_csv),
         Export("events.jsonl", "application/jsonl", "who decided what, when", events_jsonl),

@@ -1,0 +1,1 @@
+"""The report: a whole study as one page that needs nothing else."""

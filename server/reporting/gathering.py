@@ -1,0 +1,104 @@
+"""Everything that a report tells, read from the database at one moment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lore_active.study import LoadedStudy
+from server.exports import answers_csv
+from server.monitoring.figures import Facts, asked
+from server.monitoring.history import Point
+from server.monitoring.picture import placed
+from server.monitoring.reading import Reader
+from server.store import learning
+from server.store import monitoring as store
+from server.store.database import Connection, Database
+from server.store.monitoring import EventRow, MadeWith, Mixed
+
+# Numbers of all maps together: what a page of three megabytes has room for.
+MOST_NUMBERS = 60_000
+MOST_MOMENTS = 16
+# These are about people's links, and name them.
+PRIVATE_EVENTS = ("entry", "link", "revoke link")
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A study as it was when the report was made; `shown` is what the monitor shows."""
+
+    study: LoadedStudy
+    facts: Facts
+    shown: dict[str, Any]
+    events: list[EventRow]
+    mix: list[Mixed]
+    made_with: list[MadeWith]
+    moments: list[dict[str, Any]]
+    heads: tuple[int, int]
+    digest: str = ""
+
+
+def gathered(database: Database, study: LoadedStudy, clock: Callable[[], int]) -> Gathered:
+    """Read it all."""
+    reader = Reader(database, study)
+    now = clock()
+
+    def read(c: Connection) -> Gathered:
+        facts = reader.read(c, now)
+        shown = reader.shown(facts)
+        if _size(shown["map"]) > MOST_NUMBERS:
+            shown["map"]["spread"] = None
+        events = [one for one in store.all_events(c) if one.kind not in PRIVATE_EVENTS]
+        moments = _moments(c, facts, shown["map"])
+        return Gathered(
+            study, facts, shown, events, store.mix(c), store.made_with(c), moments, _heads(c)
+        )
+
+    found = database.read(read)
+    return replace(found, digest=_digest(database, found))
+
+
+def _digest(database: Database, found: Gathered) -> str:
+    """SHA-256 of answers.csv as it is exported; empty if answers came in meanwhile."""
+    digest = hashlib.sha256()
+    for piece in answers_csv(database, found.study):
+        digest.update(str(piece).encode())
+    return digest.hexdigest() if database.read(_heads) == found.heads else ""
+
+
+def _heads(c: Connection) -> tuple[int, int]:
+    """The last answer and the last decision."""
+    pulse = store.pulse(c)
+    return pulse.seq, pulse.event
+
+
+def _moments(c: Connection, facts: Facts, last: dict[str, Any]) -> list[dict[str, Any]]:
+    """The map at some times, evenly over the answers; the last one is the newest."""
+    points = facts.history.points
+    if not points:
+        return []
+    room = MOST_NUMBERS // max(1, _size(last)) - 1
+    many = max(0, min(MOST_MOMENTS - 1, room, len(points) - 1))
+    answers = np.array([one.answers for one in points])
+    wanted = np.linspace(answers[0], answers[-1], many + 1)[:-1]
+    places = sorted({int(np.searchsorted(answers, one)) for one in wanted} - {len(points) - 1})
+    earlier = [_moment(c, facts, points[at]) for at in places]
+    return [*earlier, {"answers": points[-1].answers}]
+
+
+def _moment(c: Connection, facts: Facts, point: Point) -> dict[str, Any]:
+    model = learning.model_numbered(c, point.version)
+    columns = facts.columns.until(point.answers)
+    found = {**placed(model, facts.items), "asked": asked(columns, facts.items)}
+    return {"answers": point.answers, "map": found}
+
+
+def _size(one: dict[str, Any]) -> int:
+    """How many numbers a map has."""
+    rank, items = one["rank"], len(one["positions"])
+    triangle = rank * (rank + 1) // 2 if one["spread"] else 0
+    return int(items * (rank + triangle + 2))

@@ -1,0 +1,36 @@
+"""From a study to its report: read, put into words, drawn up as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lore_active.study import LoadedStudy
+from server.reporting import stimuli
+from server.reporting.contents import contents, data
+from server.reporting.gathering import Gathered, gathered
+from server.reporting.page import rendered
+from server.store.database import Database
+
+
+@dataclass(frozen=True)
+class Report:
+    """The page, and what it was made of."""
+
+    page: str
+    found: Gathered
+    items: stimuli.Shown
+
+
+def report(
+    database: Database,
+    study: LoadedStudy,
+    clock: Callable[[], int],
+    pictures: Path | None = None,
+    with_names: bool = False,
+) -> Report:
+    """A report of the study as it is now; `with_names` tells who participants are."""
+    found = gathered(database, study, clock)
+    items = stimuli.shown(study, pictures)
+    return Report(rendered(contents(found, items, with_names), data(found, items)), found, items)

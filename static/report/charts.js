@@ -1,0 +1,84 @@
+// Charts that only a report has: how collection went, and how well people answered.
+/* global Plot, d3 */
+
+import { draw, grid } from "../monitor/charts.js";
+import { count } from "../monitor/format.js";
+
+const DAY_MS = 86400000;
+const SIGNS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "reopened", start: "started", exclude: "excluded", restore: "restored" };
+
+export function collected(place, data) {
+  const rows = data.at.map((at, i) => ({ at: new Date(at), answers: data.answers[i] }));
+  const events = data.events.map((one) => ({ ...one, at: new Date(one.at) }));
+  const words = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
+  draw(place, words, rows.length ? data : null, () => ({
+    marginRight: 24,
+    x: { type: "utc", label: null, ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(rows.at(-1).at - rows[0].at < 2 * DAY_MS ? "%H:%M" : "%-d %b") },
+    y: { label: null, ticks: 4, tickSize: 0, zero: true, nice: true },
+    marks: [
+      Plot.gridY({ ...grid, ticks: 4 }),
+      Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
+      Plot.areaY(rows, { x: "at", y: "answers", fill: "var(--blue)", fillOpacity: 0.12 }),
+      Plot.line(rows, { x: "at", y: "answers", stroke: "var(--blue)", strokeWidth: 2.5 }),
+      Plot.ruleX(events, { x: "at", stroke: "currentColor", strokeOpacity: 0.25, strokeDasharray: "3 3" }),
+      Plot.dot(events, { x: "at", y: "answers", r: 4.5, fill: "var(--vermillion)", stroke: "var(--card)", strokeWidth: 1.5, title: (one) => `${SIGNS[one.kind]} at ${count(one.answers)} answers` }),
+    ],
+  }));
+}
+
+const SHARES = {
+  catch: "catch right",
+  consistency: "twice alike",
+  agreement: "agrees with map",
+  side: "left side",
+};
+
+// People with nearly the same share are one dot, the larger the more there are; flagged ones stand out.
+const STEP = 0.025;
+
+function gathered(rows) {
+  const dots = new Map();
+  for (const one of rows)
+    for (const name of Object.keys(SHARES)) {
+      if (one[name] == null) continue;
+      const state = one.excluded ? "excluded" : one.flags.includes(name) ? "flagged" : "fine";
+      const value = Math.round(one[name] / STEP) * STEP;
+      const key = `${name} ${value} ${state}`;
+      if (!dots.has(key)) dots.set(key, { measure: SHARES[name], value, state, people: 0 });
+      dots.get(key).people += 1;
+    }
+  const order = ["fine", "flagged", "excluded"];
+  return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.people - one.people);
+}
+
+export function people(place, rows) {
+  const dots = gathered(rows);
+  const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
+  const fill = { fine: "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
+  const most = Math.max(1, ...dots.map((one) => one.people));
+  const words = `Measures of quality of ${count(rows.length)} people; the numbers are in the table of participants.`;
+  draw(place, words, dots.length ? rows : null, () => ({
+    height: 34 + 44 * measures.length,
+    marginLeft: 116,
+    marginRight: 24,
+    marginTop: 6,
+    x: { domain: [0, 1], tickFormat: (one) => `${Math.round(100 * one)} %`, ticks: 5, tickSize: 0, label: null },
+    fy: { domain: measures, label: null, axis: "left", padding: 0.12 },
+    r: { type: "identity" },
+    color: { type: "identity" },
+    marks: [
+      Plot.frame({ stroke: "none", fill: "currentColor", fillOpacity: 0.035, rx: 6 }),
+      Plot.gridX({ ...grid, ticks: 5 }),
+      Plot.dot(dots, {
+        x: "value",
+        fy: "measure",
+        r: (one) => 3.5 + 10 * Math.sqrt((one.people - 1) / most),
+        fill: (one) => fill[one.state],
+        fillOpacity: (one) => (one.state === "excluded" ? 0.6 : 0.75),
+        stroke: (one) => (one.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
+        strokeWidth: (one) => (one.state === "excluded" ? 2 : 1),
+        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${count(one.people)} ${one.people === 1 ? "person" : "people"}, ${one.state}`,
+      }),
+    ],
+  }));
+}
