@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 from lore_active.observers import Habits
 from server.colours import colours
 from server.passwords import set_password
+from server.reporting import making
 from server.store import collection, learning
 from server.template import write_study
 from server.worker import Worker
@@ -101,6 +102,18 @@ def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None
         page.close()
 
 
+def picture_of_report(browser: Browser, server: LiveServer, out: Path) -> None:
+    """The beginning of the report, from disk."""
+    served = server.studies["colours"]
+    file = served.study.folder / "report.html"
+    file.write_text(making.report(served.database, served.study, served.service.clock).page)
+    page = browser.new_page(viewport={"width": 1300, "height": 2300}, reduced_motion="reduce")
+    page.goto(f"file://{file}")
+    page.wait_for_selector("body[data-drawn]")
+    page.screenshot(path=out / "4-report-desktop-light.png")
+    page.close()
+
+
 def main(out: Path) -> None:
     """Run the study and take pictures at the start, half way, and when it has stopped."""
     out.mkdir(parents=True, exist_ok=True)
@@ -130,6 +143,7 @@ def main(out: Path) -> None:
             while worker.turn():
                 pass
             picture(browser, server, "3-stopped", out)
+            picture_of_report(browser, server, out)
             browser.close()
     finally:
         server.close()

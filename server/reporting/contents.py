@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -110,9 +109,11 @@ def data(found: Gathered, items: Shown) -> dict[str, Any]:
 def unnamed(text: str, people: list[Person]) -> str:
     """A text in which nobody is called by what the recruiting service calls them."""
     for one in people:
-        for part in {one.external or "", *(one.external or "").split("=")[1:]}:
-            if len(part) >= SHORTEST_ID and part in text:
-                text = re.sub(re.escape(part), f"participant {one.id}", text)
+        whole = one.external or ""
+        # `PROLIFIC_PID=…` as it is kept, and what stands behind the sign.
+        for part in (whole, whole.partition("=")[2]):
+            if len(part) >= SHORTEST_ID:
+                text = text.replace(part, f"participant {one.id}")
     return text
 
 

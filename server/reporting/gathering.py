@@ -50,10 +50,10 @@ def gathered(database: Database, study: LoadedStudy, clock: Callable[[], int]) -
     def read(c: Connection) -> Gathered:
         facts = reader.read(c, now)
         shown = reader.shown(facts)
-        if _size(shown["map"]) > MOST_NUMBERS:
+        if _size(facts.items, shown["map"]["rank"]) > MOST_NUMBERS:
             shown["map"]["spread"] = None
         events = [one for one in store.all_events(c) if one.kind not in PRIVATE_EVENTS]
-        moments = _moments(c, facts, shown["map"])
+        moments = _moments(c, facts)
         return Gathered(
             study, facts, shown, events, store.mix(c), store.made_with(c), moments, _heads(c)
         )
@@ -76,17 +76,18 @@ def _heads(c: Connection) -> tuple[int, int]:
     return pulse.seq, pulse.event
 
 
-def _moments(c: Connection, facts: Facts, last: dict[str, Any]) -> list[dict[str, Any]]:
+def _moments(c: Connection, facts: Facts) -> list[dict[str, Any]]:
     """The map at some times, evenly over the answers; the last one is the newest."""
     points = facts.history.points
     if not points:
         return []
-    room = MOST_NUMBERS // max(1, _size(last)) - 1
+    room = MOST_NUMBERS // max(_size(facts.items, one.rank) for one in points) - 1
     many = max(0, min(MOST_MOMENTS - 1, room, len(points) - 1))
     answers = np.array([one.answers for one in points])
     wanted = np.linspace(answers[0], answers[-1], many + 1)[:-1]
-    places = sorted({int(np.searchsorted(answers, one)) for one in wanted} - {len(points) - 1})
-    earlier = [_moment(c, facts, points[at]) for at in places]
+    places = sorted({int(np.searchsorted(answers, one)) for one in wanted})
+    # An exclusion makes a new model of the same answers; the slider shows the last of those.
+    earlier = [_moment(c, facts, points[at]) for at in places if answers[at] < answers[-1]]
     return [*earlier, {"answers": points[-1].answers}]
 
 
@@ -97,8 +98,6 @@ def _moment(c: Connection, facts: Facts, point: Point) -> dict[str, Any]:
     return {"answers": point.answers, "map": found}
 
 
-def _size(one: dict[str, Any]) -> int:
-    """How many numbers a map has."""
-    rank, items = one["rank"], len(one["positions"])
-    triangle = rank * (rank + 1) // 2 if one["spread"] else 0
-    return int(items * (rank + triangle + 2))
+def _size(items: int, rank: int) -> int:
+    """How many numbers a map has: positions, covariances, and how often items were asked about."""
+    return items * (rank + rank * (rank + 1) // 2 + 2)

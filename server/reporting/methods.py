@@ -195,7 +195,8 @@ def modelling(found: Gathered) -> str:
     if model is not None and model.rank:
         text += (
             f" The map was fitted to {model.answers:,} answers with λ = {model.lam:g}; catch "
-            "trials, skipped trials and the answers of excluded participants do not enter it."
+            "trials, skipped trials and the answers of excluded participants do not enter it. "
+            "Successive maps were turned to lie on each other (Schönemann, 1966)."
         )
     return text
 
