@@ -6,7 +6,7 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor chromium \
+	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor bench-report chromium \
 	screenshots clean
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-learner  seconds of refits, selections and audits"
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
+	@echo "make bench-report  seconds and bytes of a report"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
 	@echo "make screenshots  pictures of every page, for docs/"
@@ -95,6 +96,9 @@ bench-load: .venv/.installed
 
 bench-monitor: .venv/.installed
 	$(BIN)/python -m benchmarks.monitor
+
+bench-report: .venv/.installed
+	$(BIN)/python -m benchmarks.reporting
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability

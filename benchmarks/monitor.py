@@ -26,7 +26,7 @@ ROUNDS = 15
 START = 1_790_000_000_000
 
 
-def big_study(folder: Path, rank: int) -> tuple[Any, Database, list[int]]:
+def big_study(folder: Path, rank: int, answers: int = ANSWERS) -> tuple[Any, Database, list[int]]:
     """A study as it looks after months; its rows go through the store's own functions."""
     (folder / "stimuli").mkdir(parents=True)
     for number in range(ITEMS):
@@ -35,12 +35,12 @@ def big_study(folder: Path, rank: int) -> tuple[Any, Database, list[int]]:
     clock = [START]
     study, database = open_study(folder, lambda: clock[0])
     rng = np.random.default_rng(1)
-    people = ANSWERS // EACH
+    people = answers // EACH
     for first in range(0, people, 25):
         database.write(
             lambda c, first=first: _people(c, rng, range(first, min(people, first + 25)), clock)
         )
-    database.write(lambda c: _models(c, rng, rank, clock[0]))
+    database.write(lambda c: _models(c, rng, rank, answers, clock[0]))
     return study, database, clock
 
 
@@ -72,9 +72,9 @@ def answer(c: Connection, rng: np.random.Generator, who: int, slot: int, now: in
     collection.add_answer(c, issued.id, side, False, now, float(rng.lognormal(7.3, 0.4)), timings)
 
 
-def _models(c: Connection, rng: np.random.Generator, rank: int, now: int) -> None:
+def _models(c: Connection, rng: np.random.Generator, rank: int, answers: int, now: int) -> None:
     for fit in range(1, FITS + 1):
-        model(c, rng, rank, fit, ANSWERS * fit // FITS, now)
+        model(c, rng, rank, fit, answers * fit // FITS, now)
 
 
 def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int, now: int) -> None:
