@@ -17,9 +17,7 @@ from server.places import place
 from server.service import Service
 from server.stimuli import Faces, faces
 from server.store.database import Database, StoreTrouble
-from server.views import assets, errors, guard, participant
-
-LARGEST_REQUEST = 64 * 1024
+from server.views import assets, errors, guard, incoming, participant
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
         static_folder=str(place("static")),
         template_folder=str(place("templates")),
     )
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+    incoming.bound(app)
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
     served: dict[str, Served] = {}

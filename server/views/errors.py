@@ -23,6 +23,9 @@ def store_trouble(error: StoreTrouble) -> Answer:
 def http_error(error: HTTPException) -> Answer:
     """Any other error, expected or not."""
     code = error.code or 500
+    if code == 400 and error is request.routing_exception:
+        # The request names no host that an address of ours could be made for, so there is no page.
+        return error.name, code, {"Content-Type": "text/plain; charset=utf-8"}
     kind = "unknown" if code in (404, 405) else "trouble" if code >= 500 else "error"
     headers = {}
     if isinstance(error, MethodNotAllowed):

@@ -6,7 +6,6 @@ import hmac
 import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from flask import (
     Blueprint,
@@ -28,6 +27,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from server.monitoring.watch import Watch
 from server.security import Access, Role, Session
 from server.store.database import StoreTrouble
+from server.views import incoming
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -152,7 +152,7 @@ def _from_here() -> bool:
     if site is not None and site not in ("same-origin", "none"):
         return False
     origin = request.headers.get("Origin")
-    return origin is None or urlsplit(origin).netloc == request.host
+    return origin is None or incoming.host_of(origin) == request.host
 
 
 def _matches(wanted: str | None) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +21,12 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from server.service import UnknownParticipant, UnknownQuestion
 from server.stages import Stage, Turned, Verdict
+from server.views import incoming
 
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
 SIDES = ("left", "right", "skip", "timeout")
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
-LONGEST_TIMINGS = 8000
 # What a page without scripts is told, in its address, about the answer before.
 AFTER = {"right": Verdict(True), "wrong": Verdict(False)}
 SAID = {verdict: after for after, verdict in AFTER.items()}
@@ -115,14 +113,14 @@ def answer(token: str) -> str | AnyResponse:
     side = request.form.get("side", "")
     if side not in SIDES:
         abort(400)
-    timings = _timings(request.form.get("timings", ""))
+    timings = incoming.timings(request.form.get("timings", ""))
     stage = _or_unknown(
         lambda: g.served.service.answer(
             token,
             request.form.get("question", ""),
             side,
             request.form.get("visit", type=int),
-            _milliseconds(timings.get("rt_ms")) if timings else None,
+            incoming.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
         )
     )
@@ -140,23 +138,6 @@ def stimulus(name: str) -> Response:
     # Where the file lies, and its true name, are nobody's business.
     response.headers.pop("Content-Disposition", None)
     return response
-
-
-def _timings(text: str) -> dict[str, Any] | None:
-    """What the page measured; anything else than a small JSON object is left out."""
-    if len(text) > LONGEST_TIMINGS:
-        return None
-    try:
-        found = json.loads(text, parse_constant=lambda word: None)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _milliseconds(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if math.isfinite(value) and 0 <= value < 1e9 else None
 
 
 def _or_unknown(act: Callable[[], Stage]) -> Stage:
