@@ -335,6 +335,11 @@ class Learner:
         return tuple(self._ledger.answers)
 
     @property
+    def counted(self) -> int:
+        """How many answers count: not those of excluded participants."""
+        return len(self._tally)
+
+    @property
     def audits(self) -> tuple[Audit, ...]:
         """Every audit so far."""
         return tuple(self._audits)

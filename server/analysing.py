@@ -131,6 +131,13 @@ def _print(found: Replayed) -> None:
             f"The worker spent {found.original_seconds:.1f} s on the same fits, audits and "
             "choices; a replay has to make every one of them again."
         )
+    if found.erased:
+        numbers = ", ".join(map(str, found.erased))
+        click.echo(f"Participants erased since: {numbers}.")
+    if found.steps_erased:
+        click.echo(
+            f"{found.steps_erased} steps used answers that were erased, and cannot be compared."
+        )
     if not found.mismatches:
         click.echo("Everything came out as it was published.")
     for one in found.mismatches[:20]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lore_active.cli import main
 from server import analysing, authoring, planning, serving, simulating
 from server.reporting import command as reporting
+from server import analysing, authoring, forgetting, planning, serving
 
 __all__ = ["main"]
 
@@ -16,6 +17,7 @@ main.add_command(serving.demo)
 main.add_command(analysing.export)
 main.add_command(analysing.bring_in)
 main.add_command(analysing.again)
+main.add_command(forgetting.forget)
 main.add_command(planning.command)
 main.add_command(simulating.command)
 main.add_command(reporting.command)

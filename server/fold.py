@@ -103,8 +103,8 @@ class Fold:
         return numbers, bool(changes)
 
     def learn(self, step: Step, seconds: dict[str, float]) -> None:
-        """Do the step's work."""
-        if step.work:
+        """Do the step's work; none, where what it was done with has been erased since."""
+        if step.work and (self.learner.audits or step.work == "audit") and self.learner.counted:
             begun = self.timer()
             if step.work == "audit":
                 self.learner.audit()

@@ -12,7 +12,7 @@ from lore_active.fingerprint import fingerprint
 from lore_active.learner import Query
 from lore_active.study import LoadedStudy
 from server.fold import BEFORE_ALL, Fold, new_learner
-from server.store import collection, learning
+from server.store import collection, erasing, learning
 from server.store.database import Database
 from server.store.learning import ModelRow, Step
 
@@ -46,6 +46,8 @@ class Replayed:
     fingerprint_match: bool = True
     seconds: float = 0.0
     original_seconds: float = 0.0
+    erased: list[int] = field(default_factory=list)
+    steps_erased: int = 0
 
 
 def replay(
@@ -59,6 +61,9 @@ def replay(
 
     Bit for bit where the fingerprint is the same. Elsewhere the questions are taken as they were
     asked, and models may differ by TOLERANCE. `lines` tells where each row stands in a log.
+
+    Where somebody's answers were erased, steps before that cannot come out again: they are counted
+    in `steps_erased`. The models after it never used those answers and must come out, bit for bit.
     """
     begun, result = timer(), Replayed()
     state = database.read(collection.state)
@@ -67,28 +72,33 @@ def replay(
     prints = database.read(learning.fingerprints)
     result.fingerprint_match = prints <= {fingerprint()}
     exact = result.fingerprint_match
+    result.erased = [one[0] for one in database.read(erasing.erased)]
+    gone = database.read(erasing.answers_gone)
     fold = Fold(database, study, new_learner(study, state.seed), timer)
     before = BEFORE_ALL
     for done, step in enumerate(steps):
         progress(done, len(steps))
         checks = _Checks(step, fold, lines or {}, result, exact)
         try:
-            queries, digest = fold.again(step, before, as_asked=not exact)
+            queries, digest = fold.again(step, before, as_asked=not exact or gone > 0)
         except LoreError as error:
             # Other questions came out before, so these answers are about none of them.
             checks.differs("steps", step.id, f"it cannot go on from here: {error}")
             break
+        before = step
+        result.original_seconds += sum(step.seconds.values())
+        if step.up_to_event < gone:
+            result.steps_erased += 1
+            continue
         checks.model(database.read(lambda c, at=step.id: learning.model_of_step(c, at)))  # type: ignore[misc]
         checks.decision(database.read(lambda c, at=step.id: learning.decision_of_step(c, at)))  # type: ignore[misc]
-        if exact:
+        if exact and not gone:
             checks.queries(
                 queries,
                 database.read(lambda c, at=step.id: learning.scored_in(c, at)),  # type: ignore[misc]
             )
             if digest != step.hash and not checks.found:
                 checks.differs("steps", step.id, "the state after the step has another hash.")
-        result.original_seconds += sum(step.seconds.values())
-        before = step
     progress(len(steps), len(steps))
     result.seconds = timer() - begun
     return result

@@ -30,6 +30,8 @@ PRAGMAS = {
     "synchronous": 2,  # FULL: a commit that was acknowledged survives a loss of power
     "foreign_keys": 1,
     "journal_size_limit": 16 * 2**20,
+    "secure_delete": 1,  # what is deleted is overwritten
+    "trusted_schema": 0,  # a study's file may come from somebody else
 }
 
 
