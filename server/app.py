@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from flask import Flask, Response, abort, current_app, g, request
+from flask import Flask, Response, abort, current_app, g
 from werkzeug.exceptions import HTTPException
 
 from lore_active.errors import LoreError
 from lore_active.study import LoadedStudy
 from server.control import Control
+from server.headers import SAFE
 from server.opening import open_study
 from server.places import place
 from server.service import Service
@@ -69,18 +71,13 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
 
 
 def _safe_headers(response: Response) -> Response:
-    headers = response.headers
-    headers.setdefault(
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src "
-        "'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors *",
-    )
-    headers.setdefault("X-Content-Type-Options", "nosniff")
-    headers.setdefault("Referrer-Policy", "no-referrer")
-    headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
-    headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-    if request.endpoint != "static":
-        headers.setdefault("Cache-Control", "no-store")
+    for name, value in SAFE.items():
+        response.headers.setdefault(name, value)
+    if response.status_code == 308:
+        # Werkzeug's redirect to the address with its slash names the host that the request named.
+        parts = urlsplit(response.headers["Location"])
+        query = f"?{parts.query}" if parts.query else ""
+        response.headers["Location"] = f"/{parts.path.lstrip('/')}{query}"
     return response
 
 

@@ -81,6 +81,7 @@ class Supervisor:
         seed: int,
         think: float,
         say: Callable[[str], None],
+        proxy: str = "",
     ) -> None:
         self.say = say
         self.holds: list[Hold] = []
@@ -101,7 +102,7 @@ class Supervisor:
         self.host = host
         python = [sys.executable, "-m"]
         paths = [str(folder) for folder in folders]
-        command = [*python, "server.web", *paths]
+        command = [*python, "server.web", *paths, "--proxy", proxy]
         keep: tuple[int, ...] = ()
         if os.name == "posix":
             number = self.listener.fileno()

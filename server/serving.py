@@ -30,6 +30,12 @@ from server.template import write_study
     help="Web processes; each keeps one core busy at most.",
 )
 @click.option(
+    "--proxy",
+    default="",
+    metavar="ADDRESS",
+    help="Address of a proxy in front, which is believed about where people come from and TLS.",
+)
+@click.option(
     "--bots", type=click.IntRange(0, 1000), default=0, help="Simulated participants at a time."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the bots.")
@@ -45,12 +51,13 @@ def serve(
     host: str,
     port: int,
     web: int,
+    proxy: str,
     bots: int,
     seed: int,
     think: float,
 ) -> None:
     """Serve the studies in these folders to participants, and learn while they answer."""
-    run(list(folders), host, port, web, bots, seed, think)
+    run(list(folders), host, port, web, bots, seed, think, proxy)
 
 
 @click.command()
@@ -82,7 +89,14 @@ def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> 
 
 
 def run(
-    folders: list[Path], host: str, port: int, web: int, bots: int, seed: int, think: float
+    folders: list[Path],
+    host: str,
+    port: int,
+    web: int,
+    bots: int,
+    seed: int,
+    think: float,
+    proxy: str = "",
 ) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     stop = threading.Event()
@@ -92,7 +106,7 @@ def run(
 
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
-    supervisor = Supervisor(folders, host, port, web, bots, seed, think, _say)
+    supervisor = Supervisor(folders, host, port, web, bots, seed, think, _say, proxy)
     supervisor.run(stop)
     _say("Stopped. Every answer is stored.")
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import click
 from waitress import wasyncore
+from waitress.channel import HTTPChannel
 from waitress.server import create_server
+from waitress.task import ErrorTask
 
 from server.app import create_app
 from server.children import stop_signal
 from server.clock import now
+from server.headers import SAFE, SHUT
 
 # A study's answers take milliseconds; threads beyond a few only wait for the same lock.
 THREADS = 16
@@ -26,9 +29,27 @@ DRAIN_SECONDS = 5.0
 SWITCH_SECONDS = 0.002
 
 
-def run(app: Any, listener: socket.socket, stop: threading.Event) -> None:
-    """Serve until `stop` is set; requests that have begun are finished and sent."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+class _SafeError(ErrorTask):  # type: ignore[misc]
+    """What waitress answers by itself to what is no request; with headers as everything else."""
+
+    def execute(self) -> None:
+        self.response_headers.extend({**SAFE, "Content-Security-Policy": SHUT}.items())
+        super().execute()
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]
+    error_task_class = _SafeError
+
+
+def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
+    """Waitress around the application. `proxy` is the address of a proxy that is believed about
+    where a request came from and whether it came by TLS; nobody else is."""
+    trust: dict[str, Any] = {}
+    if proxy:
+        trust = {
+            "trusted_proxy": proxy,
+            "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"},
+        }
     server = create_server(
         app,
         sockets=[listener],
@@ -36,11 +57,22 @@ def run(app: Any, listener: socket.socket, stop: threading.Event) -> None:
         connection_limit=CONNECTIONS,
         channel_timeout=60,
         backlog=1024,
+        max_request_header_size=32 * 1024,
         max_request_body_size=256 * 1024,
         asyncore_use_poll=True,
         clear_untrusted_proxy_headers=True,
+        expose_tracebacks=False,
         ident="lore-active",
+        **trust,
     )
+    server.channel_class = _Channel
+    return server
+
+
+def run(app: Any, listener: socket.socket, stop: threading.Event, proxy: str = "") -> None:
+    """Serve until `stop` is set; requests that have begun are finished and sent."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    server = serving(app, listener, proxy)
     channels: dict[int, Any] = server._map
     while not stop.is_set():
         wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
@@ -61,7 +93,8 @@ def _busy(channel: Any) -> bool:
 @click.option("--socket", "number", type=int, help="File descriptor of a listening socket.")
 @click.option("--host", default="127.0.0.1")
 @click.option("--port", type=int, default=0)
-def main(folders: tuple[Path, ...], number: int | None, host: str, port: int) -> None:
+@click.option("--proxy", default="")
+def main(folders: tuple[Path, ...], number: int | None, host: str, port: int, proxy: str) -> None:
     """Serve these studies; for the supervisor."""
     if number is None:
         listener = socket.create_server((host, port), backlog=1024)
@@ -71,7 +104,7 @@ def main(folders: tuple[Path, ...], number: int | None, host: str, port: int) ->
     # Requests that wait for a moment are no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     app = create_app(list(folders), now)
-    run(app, listener, stop)
+    run(app, listener, stop, proxy)
     for served in app.extensions["studies"].values():
         served.database.close()
     sys.exit(0)

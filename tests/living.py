@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from waitress import wasyncore
-from waitress.server import create_server
 
 from server.app import create_app
+from server.web import serving
 from server.worker import Worker
 
 
@@ -30,11 +31,13 @@ def write_study(folder: Path, toml: str = "", items: int = 12) -> Path:
 class LiveServer:
     """The application behind waitress, in a thread."""
 
-    def __init__(self, *folders: Path, clock: Callable[[], int] = now) -> None:
+    def __init__(self, *folders: Path, clock: Callable[[], int] = now, proxy: str = "") -> None:
         self.app = create_app(list(folders), clock)
         self.studies = self.app.extensions["studies"]
-        self._server = create_server(self.app, host="127.0.0.1", port=0, threads=8)
-        self.address = f"http://127.0.0.1:{self._server.effective_port}"
+        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port = int(listener.getsockname()[1])
+        self.address = f"http://127.0.0.1:{self.port}"
+        self._server = serving(self.app, listener, proxy)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
