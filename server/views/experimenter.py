@@ -142,8 +142,8 @@ def make_link() -> AnyResponse:
     """A new link for looking."""
     name = g.served.study.name
     token = guard.access(name).make_link(g.session.who, request.form.get("label", ""))
-    address = url_for("monitor.view", token=token, _external=True)
-    return make_response(jsonify(address=address), 201)
+    # Without a host: the one that a request names is anybody's word. The page knows its own.
+    return make_response(jsonify(address=url_for("monitor.view", token=token)), 201)
 
 
 @pages.get("/<study>/links")

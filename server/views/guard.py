@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from server.views import incoming
 View = TypeVar("View", bound=Callable[..., Any])
 
 DOOR = "lore_door"
+DOOR_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 # Read by programs, which could do nothing with a page that asks for a password.
 DATA = ("monitor.data", "monitor.items", "experimenter.links")
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -106,8 +108,8 @@ def session_of(name: str) -> Session | None:
 
 def door_token() -> str:
     """What the sign-in form must carry: the same as a cookie that only our pages set."""
-    token: str = request.cookies.get(DOOR) or secrets.token_urlsafe(24)
-    return token
+    token = request.cookies.get(DOOR, "")
+    return token if DOOR_TOKEN.fullmatch(token) else secrets.token_urlsafe(24)
 
 
 def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
@@ -186,6 +188,7 @@ def _headers(response: Response) -> Response:
     # With no referrer at all, forms would carry no origin to check.
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["X-Frame-Options"] = "DENY"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     return response
 
 

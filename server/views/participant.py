@@ -19,6 +19,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
+from server.headers import SHUT
 from server.service import UnknownParticipant, UnknownQuestion
 from server.stages import Stage, Turned, Verdict
 from server.views import incoming
@@ -133,7 +134,11 @@ def stimulus(name: str) -> Response:
     if name not in g.served.faces.files:
         abort(404)
     file, kind = g.served.faces.files[name]
+    # Looked at once more: since the study was opened, a link out of it may have taken its place.
+    if not file.is_file() or file.resolve() != file:
+        abort(404)
     response = send_file(file, mimetype=kind, conditional=True, max_age=86400)
+    response.headers["Content-Security-Policy"] = SHUT
     response.headers["Cache-Control"] = "private, max-age=86400, immutable"
     # Where the file lies, and its true name, are nobody's business.
     response.headers.pop("Content-Disposition", None)

@@ -52,7 +52,7 @@ async function send(form, refresh, address) {
     if (!reply.ok) throw new Error(told.problem ?? `The server refused (${reply.status}).`);
     form.closest("dialog").close();
     toast(DONE[form.dataset.act] ?? "Done.");
-    if (told.address) showLink(told.address);
+    if (told.address) showLink(new URL(told.address, location.href).href);
     if (["link", "revoke"].includes(form.dataset.act)) await links(address);
     await refresh();
   } catch (error) {
