@@ -170,7 +170,7 @@ def _csv_files(
         _put(out / "participants.csv", _participants(database, choice)),
         _put(out / "items.csv", _items(study)),
         _put(out / "embedding.csv", embedding_csv(database, study)),
-        _put(out / "events.jsonl", events_jsonl(database, study)),
+        _put(out / "events.jsonl", events_jsonl(database, study, choice.pseudonyms)),
         _dictionary(
             out / "dictionary.md",
             {"answers.csv": ANSWERS, "participants.csv": PARTICIPANTS, "items.csv": items},

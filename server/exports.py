@@ -18,6 +18,7 @@ from server.monitoring.picture import embedding_of
 from server.store import learning
 from server.store import monitoring as store
 from server.store.database import Database
+from server.store.dumping import NAMING_EVENTS
 
 ANSWERS = (
     "seq",
@@ -91,16 +92,17 @@ def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 
 
-def events_jsonl(database: Database, study: LoadedStudy) -> Iterator[str]:
+def events_jsonl(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[str]:
     """What people and the stopping rule decided, one JSON object a line."""
     for one in database.read(lambda c: list(store.all_events(c))):
+        detail = {} if pseudonyms and one.kind in NAMING_EVENTS else one.detail
         line = {
             "event": one.id,
             "at_utc": utc(one.at),
             "who": one.who,
             "kind": one.kind,
             "participant": one.participant,
-            **{f"detail_{name}": value for name, value in one.detail.items()},
+            **{f"detail_{name}": value for name, value in detail.items()},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
 import msgspec
@@ -20,7 +20,10 @@ from server.store.database import Connection, Database
 FORMAT = 1
 _SEAL = b',"seal":"'
 _SEAL_LENGTH = 32
-PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
+
+
+# Beyond any model's size: a log without line ends must not fill the memory.
+MOST_LINE_BYTES = 256 * 2**20
 
 
 class BadLog(LoreError):
@@ -41,6 +44,12 @@ class Head(msgspec.Struct, frozen=True):
     settings: Study
     items: list[dict[str, str]]
     catches: list[Catch]
+
+
+class _Event(msgspec.Struct):
+    line: int
+    kind: str
+    row: dict[str, Any]
 
 
 def _sealed(body: bytes, before: str) -> tuple[bytes, str]:
@@ -90,8 +99,8 @@ def _events(
     yield "study", msgspec.to_builtins(head)
     for table in dumping.TABLES:
         for row in dumping.rows(c, table):
-            if pseudonyms and table == "participants":
-                row.update(PERSONAL)
+            if pseudonyms:
+                row = dumping.nameless(table, row)
             for name, value in row.items():
                 if isinstance(value, bytes):
                     row[name] = {"base64": base64.b64encode(value).decode()}
@@ -101,7 +110,7 @@ def _events(
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """(line, kind, row) of every line; BadLog at the first that was changed, moved or lost."""
     seal, expected, ended = "", 0, False
-    for raw in file:
+    while raw := file.readline(MOST_LINE_BYTES):
         expected += 1
         if ended:
             raise BadLog(expected, "the log goes on after its end.")
@@ -116,7 +125,7 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
         if again != raw:
             try:
                 said = msgspec.json.decode(body).get("line")
-            except (msgspec.DecodeError, AttributeError):
+            except (msgspec.DecodeError, AttributeError, RecursionError):
                 said = None
             if isinstance(said, int) and said != expected:
                 raise BadLog(
@@ -125,9 +134,12 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
                 )
             raise BadLog(expected, "the line, or where it stands, was changed.")
         seal = now
-        event = msgspec.json.decode(body)
-        ended = event["kind"] == "end"
-        yield expected, event["kind"], event["row"]
+        try:
+            event = msgspec.json.decode(body, type=_Event)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise BadLog(expected, f"its seal is right, but it is no event: {error}.") from None
+        ended = event.kind == "end"
+        yield expected, event.kind, event.row
     if not ended:
         raise BadLog(expected + 1, "the log ends here, but its last line is missing.")
 
@@ -144,8 +156,10 @@ def load(
             line, kind, row = next(events, (1, "", {}))
             if kind != "study" or row.get("format") != FORMAT:
                 raise BadLog(line, f"this is no log of format {FORMAT}.")
-            head = msgspec.convert(row, Head)
-            study = _study(head, into.parent)
+            try:
+                study = _study(msgspec.convert(row, Head), into.parent)
+            except (msgspec.ValidationError, KeyError) as error:
+                raise BadLog(line, f"it does not describe a study: {error}.") from None
             _put_all(database, events, where)
     except BaseException:
         database.close()
@@ -160,29 +174,41 @@ def _put_all(
 ) -> None:
     known = database.read(lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES})
 
-    def chunk() -> list[tuple[str, dict[str, Any]]]:
+    def chunk() -> list[tuple[int, str, dict[str, Any]]]:
         found = []
         for line, kind, row in events:
             if kind == "end":
                 break
             if kind not in known or not set(row) <= known[kind]:
                 raise BadLog(line, f"a row of {kind!r} that this version does not know.")
-            where[kind, row[dumping.KEYS.get(kind, "id")]] = line
-            for name, value in row.items():
-                if isinstance(value, dict):
-                    row[name] = base64.b64decode(value["base64"])
-            found.append((kind, row))
+            try:
+                where[kind, row[dumping.KEYS.get(kind, "id")]] = line
+                for name, value in row.items():
+                    if isinstance(value, dict):
+                        row[name] = base64.b64decode(value["base64"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise BadLog(line, f"a row of {kind!r} that is not whole: {error!r}.") from None
+            found.append((line, kind, row))
             if len(found) == 5000:
                 break
         return found
 
     while part := chunk():
 
-        def work(c: Connection, part: list[tuple[str, dict[str, Any]]] = part) -> None:
-            for kind, row in part:
-                dumping.put(c, kind, row)
+        def work(c: Connection, part: list[tuple[int, str, dict[str, Any]]] = part) -> None:
+            for line, kind, row in part:
+                try:
+                    dumping.put(c, kind, row)
+                except dumping.CannotPut as error:
+                    raise BadLog(line, f"a row of {kind!r} that cannot be: {error}") from None
 
         database.write(work)
+
+
+def _plain_name(file: str) -> str:
+    """Only the name: a log from somebody else must not point out of its folder."""
+    name = PureWindowsPath(file).name  # takes both kinds of slashes
+    return "" if name == ".." or "\0" in name else name
 
 
 def _study(head: Head, folder: Path) -> LoadedStudy:
@@ -193,7 +219,7 @@ def _study(head: Head, folder: Path) -> LoadedStudy:
             one["label"],
             one["alt"],
             one["text"],
-            folder / one["file"] if one["file"] else None,
+            folder / _plain_name(one["file"]) if one["file"] else None,
         )
         for one in head.items
     )

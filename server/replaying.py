@@ -135,6 +135,9 @@ class _Checks:
             self.differs("models", stored.version, f"rank {stored.rank}, but now it is {rank}.")
             return
         shape = model.embedding.shape
+        if len(stored.embedding) != model.embedding.nbytes:
+            self.differs("models", stored.version, "its coordinates are not of its items and rank.")
+            return
         published = np.frombuffer(stored.embedding).reshape(shape)
         if self.exact:
             same = published.tobytes() == np.ascontiguousarray(model.embedding).tobytes()

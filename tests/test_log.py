@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 import time
 
@@ -31,6 +33,8 @@ def desk(tmp_path_factory):
     worker.turn()
     for number in range(4):
         stage = opened.newcomer(participant_label=f"person {number}")
+        # Another assignment: the parameters of the first go into an event.
+        opened.service.arrive({"participant_label": f"person {number}", "assignmentId": "new"})
         while stage.kind in ("practice", "trial"):
             stage = opened.answer(stage, person.side(stage))
             opened.now += 700
@@ -161,3 +165,63 @@ def test_what_was_forged_with_care_does_not_come_out_again(desk, written, tmp_pa
     assert bool(found.mismatches) == bool(changed)
     assert all(one.line is not None for one in found.mismatches)
     database.close()
+
+
+def forged(path, change):
+    """The log with a line changed by somebody who knows how seals are made."""
+    seal, out = "", []
+    for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        body = change(number, raw[: raw.rfind(b',"seal":"')] + b"}")
+        sealed, seal = log._sealed(body, seal)
+        out.append(sealed)
+    return b"".join(out)
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new"),
+    [
+        (1, rb'"items":\[', b'"items":[5,'),
+        (1, rb'"file":""', b'"fool":""'),
+        (1, rb'"settings":\{', b'"settings":{"title":7,"x":{'),
+        (2, rb'"row":\{.*', b'"row":[]}'),
+        (2, rb'.*', b"[" * 100_000),
+        (2, rb'"row":\{.*', b'"row":{"x":' + b"[" * 100_000 + b"}"),
+        (2, rb'"id":0', b'"id":' + b"9" * 30),
+        (2, rb'"id":0', b'"id":{}'),
+        (2, rb'"id":0', b'"no":0'),
+        (2, rb'"id":0', b'"id":"zero"'),
+        (2, rb'"key":"[^"]*"', b'"key":null'),
+        (2, rb'"kind":"items"', b'"kind":"sqlite_schema"'),
+        (2, rb'"key":"[^"]*"', b'"key":{"base64":"%"}'),
+        (2, rb'"key":"[^"]*"', b'"key":{"x":1}'),
+    ],
+)  # fmt: skip
+def test_forged_logs_are_refused_in_one_sentence(written, tmp_path, line, old, new):
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(
+        forged(written, lambda at, raw: re.sub(old, new, raw, count=1) if at == line else raw)
+    )
+    with pytest.raises(log.BadLog) as caught:
+        log.load(path, tmp_path / "study.db", lambda: 0)
+    assert caught.value.line == line
+    assert "\n" not in str(caught.value)[:300]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..\\..\\x.png", ".."])
+def test_a_log_cannot_point_out_of_its_folder(written, tmp_path, name):
+    path, home = tmp_path / "forged.jsonl", tmp_path / "in"
+    home.mkdir()
+    file = b'"file":' + json.dumps(name).encode()
+    path.write_bytes(
+        forged(written, lambda at, raw: raw.replace(b'"file":""', file) if at == 1 else raw)
+    )
+    study, database, _ = log.load(path, home / "study.db", lambda: 0)
+    database.close()
+    assert all(item.file.resolve().is_relative_to(home) for item in study.items)
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "MOST_LINE_BYTES", 1000)
+    (tmp_path / "long.jsonl").write_bytes(b"x" * 5000)
+    with pytest.raises(log.BadLog, match="Line 1 of the log: the line is cut off"):
+        log.load(tmp_path / "long.jsonl", tmp_path / "study.db", lambda: 0)

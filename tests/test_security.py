@@ -245,7 +245,11 @@ def test_a_link_shows_without_steering_until_it_is_revoked(app):
 
 def test_a_guest_learns_no_names(app):
     owner, guest = signed_in(app), app.test_client()
-    app.extensions["studies"]["words"].service.arrive({"PROLIFIC_PID": "5f-secret"})
+    served = app.extensions["studies"]["words"]
+    served.service.arrive({"PROLIFIC_PID": "5f-secret"})
+    # A second assignment puts the first one's parameters into the log.
+    served.service.arrive({"PROLIFIC_PID": "5f-secret", "assignmentId": "two"})
+    served.control.exclude("Ada", 1, "5f-secret was too fast")
     guest.get(link_of(owner))
     assert "5f-secret" in owner.get("/monitor/words/data").text
     assert "5f-secret" not in guest.get("/monitor/words/data").text

@@ -101,8 +101,8 @@ def _packed(key: str, found: dict[str, Any], with_names: bool) -> Update:
     log = found["log"]
     if not with_names:
         rows = [{**one, "external": None, "feedback": ""} for one in rows]
-        # A changed entry tells the parameters of the link before, which name the person.
-        log = [{**one, "detail": {}} if one["kind"] == "entry" else one for one in log]
+        # Details about a participant may name them: the link they came by, why they were excluded.
+        log = [one if one["participant"] is None else {**one, "detail": {}} for one in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     version = f"{key}-{'n' if with_names else 'a'}"
     plain = msgspec.json.encode({"version": version, **found, "participants": shown, "log": log})

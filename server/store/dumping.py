@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from lore_active.errors import LoreError
 from server.store.database import Connection
+
+
+class CannotPut(LoreError):
+    """A row that no study can have."""
+
 
 # In an order in which rows can be put back. Left out: the worker's snapshot and health, which are
 # made again, and what opens doors (sessions, links, tokens).
@@ -23,6 +30,18 @@ TABLES = (
 )
 KEYS = {"answers": "seq", "models": "version", "decisions": "step"}  # of the others: id
 SECRET = {"participants": "token", "queries": "token"}
+PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
+# Events whose detail says by which links somebody came.
+NAMING_EVENTS = ("entry",)
+
+
+def nameless(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """The row without what tells who a participant is."""
+    if table == "participants":
+        return {**row, **PERSONAL}
+    if table == "events" and row["kind"] in NAMING_EVENTS:
+        return {**row, "detail": "{}"}
+    return row
 
 
 def rows(c: Connection, table: str) -> Iterator[dict[str, Any]]:
@@ -48,11 +67,16 @@ def columns(c: Connection, table: str) -> set[str]:
 
 
 def put(c: Connection, table: str, row: dict[str, Any]) -> None:
-    """Put a row back; doors get new keys."""
+    """Put a row back; doors get new keys. CannotPut if the row breaks the schema's rules."""
     assert table in TABLES
     held = dict(row)
     if table == "participants" or (table == "queries" and held.get("participant") is not None):
         held["token"] = secrets.token_urlsafe(18)
     names = ", ".join(f'"{name}"' for name in held)
     marks = ", ".join("?" for _ in held)
-    c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(held.values()))
+    try:
+        c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(held.values()))
+    except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
+        raise CannotPut(f"{error}.") from error
+    except (OverflowError, TypeError, UnicodeEncodeError) as error:
+        raise CannotPut(f"{error}.") from error
