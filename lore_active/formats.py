@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from lore_active.types import Floats
 # The header names understood, in the order (anchor, nearer, farther).
 HEADERS = (("anchor", "nearer", "farther"), ("head", "winner", "loser"))
 WEIGHT = "weight"
+# A hundred million answers with weights.
+MOST_UNPACKED_BYTES = 4_000_000_000
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,13 @@ def _weight(cell: str, line: int, name: str) -> float:
 def _read_numpy(file: Path) -> Table:
     try:
         with file.open("rb") as stream:
+            _refuse_bomb(stream, file.name)
             content = np.load(stream, allow_pickle=False)
             if isinstance(content, np.ndarray):
                 return Table(file.name, content)
             with content:
                 arrays = {key: content[key] for key in content.files}
-    except (ValueError, EOFError, BadZipFile) as error:
+    except (ValueError, EOFError, BadZipFile, MemoryError, zlib.error) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
     weights = arrays.get("weights")
     labels = arrays.get("labels")
@@ -137,6 +142,21 @@ def _read_numpy(file: Path) -> Table:
         f"{file.name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
         "'anchor', 'nearer' and 'farther'."
     )
+
+
+def _refuse_bomb(stream: BinaryIO, name: str) -> None:
+    """A small archive can unpack to more than any machine has; here only its list is read."""
+    if not is_zipfile(stream):
+        stream.seek(0)
+        return
+    with ZipFile(stream) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    stream.seek(0)
+    if size > MOST_UNPACKED_BYTES:
+        raise InvalidTriplets(
+            f"{name} would unpack to {size / 1e9:.1f} GB, but at most "
+            f"{MOST_UNPACKED_BYTES / 1e9:g} GB are taken."
+        )
 
 
 def _stacked(arrays: dict[str, NDArray[Any]], header: Sequence[str]) -> NDArray[Any]:
@@ -158,15 +178,19 @@ def write_embedding(
             writer.writerow([name, *(repr(float(value)) for value in row)])
 
 
-# What makes a spreadsheet take a text for a formula.
-RISKY = ("=", "+", "-", "@", "\t", "\r")
+# What makes a spreadsheet take a text for a formula, in Asian scripts also at full width; at the
+# beginning of a cell, or of what spreadsheets of other countries take for one.
+_RISKY = "=+\\-@\t\r＝＋－＠"
+_STARTS = r"(?:^|(?<=[;\t\r\n]))"
+_DANGEROUS = re.compile(rf"{_STARTS}(?='*[{_RISKY}])")
+_DEFUSED = re.compile(rf"{_STARTS}'(?='*[{_RISKY}])")
 
 
 def safe(text: str) -> str:
     """A text cell that no spreadsheet will run as a formula; `unsafe` gives the text back."""
-    return f"'{text}" if text.lstrip("'").startswith(RISKY) else text
+    return _DANGEROUS.sub("'", text)
 
 
 def unsafe(cell: str) -> str:
     """The text that `safe` made this cell of."""
-    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(RISKY) else cell
+    return _DEFUSED.sub("", cell)

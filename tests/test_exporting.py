@@ -172,11 +172,23 @@ def test_replay_says_that_all_is_well_and_what_is_not(folder, tmp_path):
     assert "Line 41 of the log" in result.output
 
 
-@given(st.text())
+@given(st.text() | st.text(alphabet=st.sampled_from("=+-@'\"\t\r\n;,＝＠ ax")))
 def test_neutralised_cells_come_back(text):
     cell = safe(text)
     assert unsafe(cell) == text
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
+
+
+@given(
+    st.lists(st.text(alphabet=st.sampled_from("=+-@'\"\t\r\n;,＝＠ ax")), min_size=1, max_size=4)
+)
+def test_no_spreadsheet_of_any_country_finds_a_formula(cells):
+    """Where decimals have commas, spreadsheets split lines at semicolons, others at tabs."""
+    line = csv_text([["1", *cells]])
+    for delimiter in (",", ";", "\t"):
+        for row in csv.reader(line.splitlines(), delimiter=delimiter):
+            for cell in row[1:]:
+                assert not cell.startswith(("=", "+", "-", "@", "＝", "＠")), (delimiter, cell)
 
 
 def is_label(text):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import struct
+from pathlib import Path
+from zipfile import ZipFile
+
 import numpy as np
 import pytest
 
-from lore_active import InvalidParameter, InvalidTriplets, as_triplets
+from lore_active import InvalidParameter, InvalidTriplets, as_triplets, formats
 
 ROWS = [[0, 1, 2], [2, 0, 3], [3, 1, 0]]
 
@@ -169,3 +174,33 @@ def test_bad_item_count(n_objects):
 def test_unknown_label():
     with pytest.raises(InvalidTriplets, match=r"[Rr]ow 0.*farther 'z'"):
         as_triplets([["a", "b", "z"]], labels=["a", "b", "c"])
+
+
+def test_an_archive_that_unpacks_to_more_than_there_is_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", triplets=np.zeros((200_000, 3), dtype=np.int64))
+    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
+    monkeypatch.setattr(formats, "MOST_UNPACKED_BYTES", 1_000_000)
+    with pytest.raises(InvalidTriplets, match=r"would unpack to 0\.0 GB"):
+        as_triplets(tmp_path / "bomb.npz")
+
+
+def test_an_archive_with_names_that_lead_outside_writes_nothing(tmp_path):
+    home = tmp_path / "in"
+    home.mkdir()
+    with ZipFile(home / "slip.npz", "w") as archive:
+        for name in ("../triplets.npy", "/tmp/slip-triplets.npy", "..\\x.npy"):
+            held = io.BytesIO()
+            np.save(held, np.array([[0, 1, 2]]))
+            archive.writestr(name, held.getvalue())
+    with pytest.raises(InvalidTriplets, match="holds the arrays"):
+        as_triplets(home / "slip.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    assert not Path("/tmp/slip-triplets.npy").exists()
+
+
+def test_a_header_that_promises_too_much_is_refused(tmp_path):
+    head = b"{'descr': '<i8', 'fortran_order': False, 'shape': (%d, 3), }" % (10**15,)
+    head = head.ljust(117) + b"\n"
+    (tmp_path / "huge.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head)
+    with pytest.raises(InvalidTriplets, match="not a readable NumPy file"):
+        as_triplets(tmp_path / "huge.npy")
