@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -104,10 +105,15 @@ def write(
 
 
 def _put(path: Path, pieces: Iterator[str]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with open(path, "w", encoding="utf-8", newline="", opener=_private) as file:
         for piece in pieces:
             file.write(piece)
     return path
+
+
+def _private(path: str, flags: int) -> int:
+    """Made for its owner only: it may tell who people are."""
+    return os.open(path, flags, 0o600)
 
 
 def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[list[dict[str, Any]]]:
@@ -288,7 +294,7 @@ def _log(
     database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
 ) -> list[Path]:
     path = out / f"{study.name}.log.jsonl"
-    with path.open("wb") as file:
+    with open(path, "wb", opener=_private) as file:
         for line in log.lines(database, study, choice.pseudonyms):
             file.write(line)
     return [path]

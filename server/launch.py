@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from server import passwords
 from server.clock import now
 from server.holding import Hold
 from server.opening import DATABASE, open_study
@@ -86,10 +87,12 @@ class Supervisor:
         self.say = say
         self.holds: list[Hold] = []
         self.names: list[str] = []
+        secret = os.environ.pop(passwords.VARIABLE, None)
         for folder in folders:
             # Everything that is wrong with a study is said before anything starts.
             study, database = open_study(folder, now)
             database.close()
+            passwords.prepare(study.folder, secret)
             self.holds.append(Hold(study.folder))
             self.names.append(study.name)
         try:

@@ -11,15 +11,31 @@ import secrets
 import unicodedata
 from pathlib import Path
 
-from lore_active.errors import InvalidParameter
+from lore_active.errors import InvalidParameter, LoreError
 
+# For containers and service managers; taken out of the environment before anything else starts.
+VARIABLE = "LORE_ACTIVE_PASSWORD"
 FILE = "password"
 SHORTEST, LONGEST = 8, 1024
 # 32 MB and some tens of milliseconds for each guess.
 COST, BLOCK, PARALLEL = 2**15, 8, 1
+LEAST_COST = 2**14 * 8
+LEAST_DIFFERENT = 5
+# What examples, forms and people in a hurry write, without signs and digits at the end.
+PLACEHOLDERS = {
+    *("password", "passwort", "passphrase", "changeme", "changethis", "changeit", "replaceme"),
+    *("secret", "mysecret", "topsecret", "default", "example", "placeholder", "yourpassword"),
+    *("letmein", "welcome", "qwerty", "qwertyuiop", "iloveyou", "admin", "administrator", "root"),
+    *("loreactive", "experimenter", "experiment", "researcher", "monitor", "study", "test"),
+    *("testtest", "abcdefgh", "abcdefghi", "correcthorsebatterystaple"),
+}
 LINE = re.compile(r"scrypt n=(\d{1,8}) r=(\d{1,2}) p=(\d{1,2}) ([0-9a-f]{32}) ([0-9a-f]{64})\n?")
 # No letters or digits that look alike.
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+class UnsafePassword(LoreError):
+    """A study whose password would not keep anybody out; it is not served."""
 
 
 def generate() -> str:
@@ -29,11 +45,7 @@ def generate() -> str:
 
 def set_password(folder: Path, password: str) -> None:
     """Keep the hash of `password` in the study's folder, readable by its owner only."""
-    if not SHORTEST <= len(password) <= LONGEST:
-        raise InvalidParameter(
-            f"The password has {len(password)} characters, but must have from {SHORTEST} to "
-            f"{LONGEST}."
-        )
+    _refuse_weak(password, folder.name)
     salt = secrets.token_bytes(16)
     digest = _hash(password, salt, COST, BLOCK, PARALLEL)
     line = f"scrypt n={COST} r={BLOCK} p={PARALLEL} {salt.hex()} {digest.hex()}\n"
@@ -50,6 +62,54 @@ def set_password(folder: Path, password: str) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def _refuse_weak(password: str, study: str) -> None:
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise InvalidParameter(
+            f"The password has {len(password)} characters, but must have from {SHORTEST} to "
+            f"{LONGEST}."
+        )
+    if len(set(password)) < LEAST_DIFFERENT:
+        raise InvalidParameter(
+            f"The password is made of {len(set(password))} different characters, but must have "
+            f"{LEAST_DIFFERENT} or more."
+        )
+    plain = "".join(sign for sign in password.casefold() if sign.isalnum())
+    named = "".join(sign for sign in study.casefold() if sign.isalnum())
+    bare = plain.rstrip("0123456789")
+    if plain.isdigit() or not bare or bare in PLACEHOLDERS or plain in (named, named * 2):
+        raise InvalidParameter(
+            "The password is one that everybody tries first: a placeholder, a number, or the "
+            "study's name. `lore-active password` without --stdin makes a good one."
+        )
+
+
+def prepare(folder: Path, given: str | None) -> None:
+    """Make a study's password ready for serving: set the one given, if it is new; check the file.
+
+    A study without any is served, and its monitor lets nobody in.
+    """
+    if given is not None and not verify(folder, given):
+        try:
+            set_password(folder, given)
+        except InvalidParameter as error:
+            raise UnsafePassword(f"{VARIABLE}: {error}") from None
+    path = folder / FILE
+    if not path.exists():
+        return
+    again = f"Set one anew with: lore-active password {folder}"
+    mode = path.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o077:
+        raise UnsafePassword(
+            f"{path} has the mode {mode:o}, but must be 600: others on this machine could read "
+            f"it. Run: chmod 600 {path}"
+        )
+    found = LINE.fullmatch(path.read_text(encoding="ascii", errors="replace")[:300])
+    if found is None:
+        raise UnsafePassword(f"{path} holds no hash of a password. {again}")
+    if int(found[1]) * int(found[2]) < LEAST_COST:
+        raise UnsafePassword(f"{path} holds a hash that is too quick to guess. {again}")
 
 
 def verify(folder: Path, password: str) -> bool:

@@ -8,7 +8,14 @@ import stat
 import pytest
 
 from lore_active.errors import InvalidParameter
-from server.passwords import generate, set_password, verify
+from server.passwords import (
+    VARIABLE,
+    UnsafePassword,
+    generate,
+    prepare,
+    set_password,
+    verify,
+)
 
 
 def test_the_right_password_and_no_other(tmp_path):
@@ -83,3 +90,66 @@ def test_generated_passwords_differ_and_can_be_typed():
     made = {generate() for _ in range(50)}
     assert len(made) == 50
     assert all(re.fullmatch(r"([a-hj-kmnp-z2-9]{5}-){3}[a-hj-kmnp-z2-9]{5}", one) for one in made)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        *(
+            "password",
+            "Password1",
+            "PASSWORT",
+            "changeme",
+            "change-me!",
+            "Change Me 2026",
+            "s e c r e t",
+        ),
+        *("12345678", "2026-11-16", "letmein99", "correct horse battery staple", "lore-active"),
+        *("aaaaaaaaaaaa", "abababababab", "my-study-2", "My_Study2", "my-study-2my-study-2"),
+    ],
+)
+def test_what_everybody_tries_first_is_refused(tmp_path, password):
+    folder = tmp_path / "my-study-2"
+    folder.mkdir()
+    with pytest.raises(InvalidParameter, match=r"tries first|different characters"):
+        set_password(folder, password)
+    with pytest.raises(UnsafePassword, match=VARIABLE):
+        prepare(folder, password)
+    assert list(folder.iterdir()) == []
+
+
+def test_generated_passwords_are_never_refused(tmp_path):
+    for _ in range(3):
+        set_password(tmp_path, generate())
+    prepare(tmp_path, None)
+
+
+def test_the_environment_sets_a_password_once(tmp_path):
+    prepare(tmp_path, "from the environment")
+    first = (tmp_path / "password").read_bytes()
+    assert verify(tmp_path, "from the environment")
+    prepare(tmp_path, "from the environment")
+    # Sessions end with every new record: a restart alone must not end them.
+    assert (tmp_path / "password").read_bytes() == first
+    prepare(tmp_path, "another one of them")
+    assert verify(tmp_path, "another one of them")
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "message"),
+    [
+        (None, 0o644, "has the mode 644, but must be 600"),
+        (None, 0o640, "has the mode 640, but must be 600"),
+        ("correct horse\n", 0o600, "holds no hash of a password"),
+        ("", 0o600, "holds no hash of a password"),
+        (f"scrypt n=16 r=1 p=1 {'0' * 32} {'0' * 64}\n", 0o600, "too quick to guess"),
+    ],
+)
+def test_a_password_that_keeps_nobody_out_is_not_served(tmp_path, content, mode, message):
+    set_password(tmp_path, "correct horse")
+    prepare(tmp_path, None)
+    if content is not None:
+        (tmp_path / "password").write_text(content)
+    (tmp_path / "password").chmod(mode)
+    with pytest.raises(UnsafePassword, match=message):
+        prepare(tmp_path, None)

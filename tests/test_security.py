@@ -66,7 +66,10 @@ def test_nobody_hears_of_a_study_before_signing_in(app):
 def test_one_password_does_not_open_another_study(tmp_path, clock):
     from server.app import create_app
 
-    one, two = guarded_study(tmp_path / "one"), guarded_study(tmp_path / "two", password="x" * 12)
+    one, two = (
+        guarded_study(tmp_path / "one"),
+        guarded_study(tmp_path / "two", password="another horse"),
+    )
     app = create_app([one, two], clock)
     client = app.test_client()
     sign_in(client, "one")

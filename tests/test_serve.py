@@ -83,6 +83,21 @@ def test_a_study_that_does_not_check_is_refused(tmp_path):
     assert "session.trails" in told.stderr
 
 
+@pytest.mark.parametrize("secret", ["changeme", "short"])
+def test_a_placeholder_for_a_password_refuses_to_start(tmp_path, monkeypatch, secret):
+    folder = write_study(tmp_path / "words")
+    monkeypatch.setenv("LORE_ACTIVE_PASSWORD", secret)
+    told = subprocess.run(
+        [*COMMAND, "serve", "--port", "0", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert told.returncode == 2
+    assert told.stderr.startswith("lore-active: LORE_ACTIVE_PASSWORD: The password")
+    assert secret not in told.stderr
+
+
 def test_several_studies_in_one_server(serving, tmp_path):
     one = write_study(tmp_path / "one", TOML)
     two = write_study(tmp_path / "two", TOML)

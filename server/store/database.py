@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import sqlite3
 import threading
@@ -60,6 +62,13 @@ def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
             connection.close()
             raise NotSafe(f"{path}: SQLite has {name} = {found!r}, but {wanted!r} is needed.")
     return connection
+
+
+def _create_private(path: Path) -> None:
+    """A new file is its owner's alone, and so are its log and index; an old one keeps its mode."""
+    # Where no file can be made, SQLite says why.
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _migrations() -> list[tuple[int, str, str]]:
@@ -135,6 +144,7 @@ class Database:
         self._readers: list[Connection] = []
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         try:
+            _create_private(path)
             opening = connect(path)
             migrate(opening, path, clock())
             opening.close()
