@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import click
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import create_server
 from waitress.task import ErrorTask
 
@@ -27,6 +29,9 @@ DRAIN_SECONDS = 5.0
 # An answer gives up the interpreter often, for SQLite and the disk; while the monitor's figures are
 # made it would wait this long each time to get it back.
 SWITCH_SECONDS = 0.002
+LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+MOST_DIGITS = 20
 
 
 class _SafeError(ErrorTask):  # type: ignore[misc]
@@ -37,8 +42,21 @@ class _SafeError(ErrorTask):  # type: ignore[misc]
         super().execute()
 
 
+class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
+    """Refuses a request whose end a proxy in front might see elsewhere than waitress does."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        lengths, codings = LENGTH.findall(header_plus), CODING.findall(header_plus)
+        if codings and (lengths or len(codings) > 1 or b"," in codings[0]):
+            raise ParsingError("The length of the body is given in more than one way.")
+        if any(len(length) > MOST_DIGITS for length in lengths):
+            raise ParsingError("Content-Length is invalid")
+        super().parse_header(header_plus)
+
+
 class _Channel(HTTPChannel):  # type: ignore[misc]
     error_task_class = _SafeError
+    parser_class = _StrictParser
 
 
 def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:

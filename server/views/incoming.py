@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from flask import Flask, Request
+from werkzeug.exceptions import UnsupportedMediaType
 from werkzeug.routing import IntegerConverter, Map
 
 LARGEST_REQUEST = 64 * 1024
@@ -19,9 +20,9 @@ PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class Asked(Request):
-    """A request whose query holds nothing but printable ASCII; the rest is percent-encoded.
+    """A request without files, and whose query holds nothing but printable ASCII.
 
-    Werkzeug takes a query for UTF-8, which whoever sends it need not.
+    The rest is percent-encoded: Werkzeug takes a query for UTF-8, which it need not be.
     """
 
     def __init__(self, environ: dict[str, Any], *more: Any, **named: Any) -> None:
@@ -29,6 +30,9 @@ class Asked(Request):
         if not (query.isascii() and query.isprintable()):
             environ["QUERY_STRING"] = quote(query.encode("latin-1", "replace"), safe=PRINTABLE)
         super().__init__(environ, *more, **named)
+
+    def _get_file_stream(self, *about: Any, **more: Any) -> Any:
+        raise UnsupportedMediaType
 
 
 class Number(IntegerConverter):
