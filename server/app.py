@@ -78,6 +78,7 @@ def _safe_headers(response: Response) -> Response:
         parts = urlsplit(response.headers["Location"])
         query = f"?{parts.query}" if parts.query else ""
         response.headers["Location"] = f"/{parts.path.lstrip('/')}{query}"
+        response.set_data(b"")
     return response
 
 

@@ -8,6 +8,7 @@ import hmac
 import os
 import re
 import secrets
+import tempfile
 import unicodedata
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def prepare(folder: Path, given: str | None) -> None:
         return
     again = f"Set one anew with: lore-active password {folder}"
     mode = path.stat().st_mode & 0o777
-    if os.name == "posix" and mode & 0o077:
+    if mode & 0o077 and _keeps_modes(folder):
         raise UnsafePassword(
             f"{path} has the mode {mode:o}, but must be 600: others on this machine could read "
             f"it. Run: chmod 600 {path}"
@@ -110,6 +111,12 @@ def prepare(folder: Path, given: str | None) -> None:
         raise UnsafePassword(f"{path} holds no hash of a password. {again}")
     if int(found[1]) * int(found[2]) < LEAST_COST:
         raise UnsafePassword(f"{path} holds a hash that is too quick to guess. {again}")
+
+
+def _keeps_modes(folder: Path) -> bool:
+    """Whether files here can be kept from others at all: not on Windows, nor on its disks."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".mode-") as probe:
+        return Path(probe.name).stat().st_mode & 0o077 == 0
 
 
 def verify(folder: Path, password: str) -> bool:

@@ -100,6 +100,7 @@ class Access:
             return None
         count, last = store.failures(c, place)
         count = 1 if now - last > FORGET_MS else count + 1
+        store.forget_failures(c, now - FORGET_MS)
         store.set_failures(c, place, count, now)
         return wait_after(count)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -324,3 +325,19 @@ def address_of(environ: dict[str, Any]) -> str:
     """The request line, for messages."""
     path = quote(environ["PATH_INFO"].encode("latin-1"))
     return f"{environ['REQUEST_METHOD']} {path}?{environ['QUERY_STRING'][:200]}"
+
+
+def spoken(port: int, *parts: bytes, wait: float = 3.0) -> bytes:
+    """What the server says to these bytes, until it closes or falls silent."""
+    with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
+        heard = b""
+        try:
+            for part in parts:
+                line.sendall(part)
+            line.shutdown(socket.SHUT_WR)
+            while piece := line.recv(65536):
+                heard += piece
+        except OSError:
+            # Hanging up in the middle is an answer, too.
+            pass
+    return heard

@@ -20,7 +20,7 @@ from server.headers import SAFE
 from server.security import hashed
 from server.stimuli import items_by_name
 from server.store import access, collection
-from tests.fuzzing import Fuzzer, Known, address_of
+from tests.fuzzing import Fuzzer, Known, address_of, spoken
 from tests.living import LiveServer
 from tests.watching import Hand, application, guarded_study
 
@@ -115,22 +115,6 @@ def server(tmp_path_factory):
     started.close()
 
 
-def spoken(server, *parts, wait=3.0):
-    """What the server says to these bytes, until it closes or falls silent."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as line:
-        heard = b""
-        try:
-            for part in parts:
-                line.sendall(part)
-            line.shutdown(socket.SHUT_WR)
-            while piece := line.recv(65536):
-                heard += piece
-        except OSError:
-            # Hanging up in the middle is an answer, too.
-            pass
-    return heard
-
-
 def serves(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.request("GET", "/health")
@@ -206,14 +190,14 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("what", NO_REQUESTS)
 def test_what_is_no_request_gets_a_calm_answer(server, what):
-    sound(spoken(server, NO_REQUESTS[what]))
+    sound(spoken(server.port, NO_REQUESTS[what]))
     assert serves(server)
 
 
 @pytest.mark.parametrize("what", SMUGGLED)
 def test_no_second_request_hides_in_a_first(server, what):
     """Where two readers could disagree about its end, a request is refused and the line closed."""
-    heard = spoken(server, SMUGGLED[what])
+    heard = spoken(server.port, SMUGGLED[what])
     sound(heard)
     assert b"text/css" not in heard
     assert serves(server)
@@ -237,7 +221,7 @@ def test_requests_with_bytes_changed(server):
                 del raw[at : at + random.randrange(1, 20)]
             else:
                 raw[at:at] = random.randbytes(random.randrange(1, 9))
-        sound(spoken(server, bytes(raw), wait=1.0))
+        sound(spoken(server.port, bytes(raw), wait=1.0))
     assert serves(server)
 
 
