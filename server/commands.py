@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import analysing, authoring, planning, serving, simulating
+from server import analysing, authoring, forgetting, planning, serving, simulating
 from server.reporting import command as reporting
-from server import analysing, authoring, forgetting, planning, serving
 
 __all__ = ["main"]
 
