@@ -7,6 +7,8 @@ BENCH := .venv-bench/bin
 
 .PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
 	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor bench-report chromium \
+.PHONY: help demo test test-compare lint bench bench-fit bench-paper bench-answers bench-materials \
+	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor chromium \
 	screenshots clean
 
 help:
@@ -18,6 +20,7 @@ help:
 	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
+	@echo "make bench-compare  LORE beside cblearn's methods on real answers (restartable)"
 	@echo "make bench-learner  seconds of refits, selections and audits"
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
@@ -41,6 +44,12 @@ help:
 	.venv-salmon/bin/python -m pip install --quiet --disable-pip-version-check -e '.[salmon]'
 	@touch $@
 
+.venv-compare/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-compare
+	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e '.[compare]' 'pytest>=8' 'hypothesis>=6.100'
+	@touch $@
+
 .venv-bench/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-bench
 	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
@@ -58,6 +67,12 @@ lint: .venv/.installed
 
 test: lint chromium
 	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --durations 15
+test: lint chromium test-compare
+	$(BIN)/python -m pytest -rs
+
+# Tests that need cblearn, which wants an older NumPy than the others are run with.
+test-compare: .venv-compare/.installed
+	.venv-compare/bin/python -m pytest -q tests/compare
 
 # The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,
 # pytest says that they were skipped, and continuous integration fails.
@@ -73,7 +88,7 @@ screenshots: .venv/.installed chromium
 	$(BIN)/python -m tests.browser.screenshots
 	$(BIN)/python -m docs.screenshots.take
 
-bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-learner
+bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-compare bench-learner
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
@@ -90,6 +105,9 @@ bench-materials: .venv/.installed
 
 bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
+
+bench-compare: .venv-bench/.installed
+	$(BENCH)/python -m benchmarks.comparing
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
@@ -110,5 +128,5 @@ bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner
 
 clean:
-	rm -rf .venv .venv-bench .venv-salmon .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-bench .venv-compare .venv-salmon .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

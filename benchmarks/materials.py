@@ -33,9 +33,9 @@ CHECKS = (600, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
 FIRST_SEED = 7000
 
 
-def read_materials(split: str) -> Triplets:
+def read_materials(split: str, file: Path = MATERIALS) -> Triplets:
     """Every answer of a split: each question twice, weighted by the votes for either option."""
-    with gzip.open(MATERIALS, "rt") as stream:
+    with gzip.open(file, "rt") as stream:
         table = [row for row in csv.DictReader(stream) if row["split"] == split]
     rows, votes = [], []
     for row in table:

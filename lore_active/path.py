@@ -177,12 +177,12 @@ def held_out_margins(
     return {key: column for key, column in table.items() if not np.isnan(column).any()}
 
 
-def folds(triplets: Triplets, seed: int) -> Floats:
+def folds(triplets: Triplets, seed: int, parts: int = FOLDS) -> Floats:
     """A fold for each answer; answers to the same question share one, so that none leaks."""
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
     _, question = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
     order = np.random.default_rng(seed).permutation(int(question.max()) + 1)
-    return np.asarray(order[question] % FOLDS)
+    return np.asarray(order[question] % parts)
 
 
 @dataclass(frozen=True, eq=False)

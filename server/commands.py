@@ -5,6 +5,7 @@ from __future__ import annotations
 from lore_active.cli import main
 from server import analysing, authoring, forgetting, planning, serving, simulating
 from server.reporting import command as reporting
+from server import analysing, authoring, comparison, planning, serving
 
 __all__ = ["main"]
 
@@ -20,6 +21,7 @@ main.add_command(forgetting.forget)
 main.add_command(planning.command)
 main.add_command(simulating.command)
 main.add_command(reporting.command)
+main.add_command(comparison.command)
 
 if __name__ == "__main__":
     main()

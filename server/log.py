@@ -20,8 +20,7 @@ from server.store.database import Connection, Database
 FORMAT = 1
 _SEAL = b',"seal":"'
 _SEAL_LENGTH = 32
-
-
+_BEGIN = b'{"line":1,"kind":"study",'
 # Beyond any model's size: a log without line ends must not fill the memory.
 MOST_LINE_BYTES = 256 * 2**20
 
@@ -105,6 +104,12 @@ def _events(
                 if isinstance(value, bytes):
                     row[name] = {"base64": base64.b64encode(value).decode()}
             yield table, row
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file begins as a log does."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGIN)) == _BEGIN
 
 
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:

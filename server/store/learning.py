@@ -139,6 +139,18 @@ def told(c: Connection, after: int, up_to: int) -> list[Told]:
     return [Told(*row) for row in rows]
 
 
+def counted(c: Connection) -> list[tuple[int, int, int]]:
+    """(anchor, nearer, farther) of every answer that counts for the model now, in order."""
+    rows = c.execute(
+        "SELECT q.anchor, CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
+        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END "
+        "FROM answers a JOIN queries q ON q.id = a.query "
+        "JOIN participants p ON p.id = q.participant WHERE a.side IN ('left', 'right') "
+        "AND q.purpose NOT IN ('catch', 'practice') AND NOT p.excluded ORDER BY a.seq"
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
 def changes(c: Connection, after: int, up_to: int) -> list[Change]:
     """Exclusions and restorations, in order."""
     rows = c.execute(
