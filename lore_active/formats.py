@@ -24,6 +24,12 @@ HEADERS = (("anchor", "nearer", "farther"), ("head", "winner", "loser"))
 WEIGHT = "weight"
 # A hundred million answers with weights.
 MOST_UNPACKED_BYTES = 4_000_000_000
+# Salmon names its numbered targets in columns of their own.
+NAMES = ("head_filename", "winner_filename", "loser_filename")
+# What this program writes (answers.csv): the options as shown, and the one chosen.
+SHOWN = ("anchor", "left", "right", "chosen")
+# Rows with these cells are no judgements of similarity that anybody's model should fit.
+SET_ASIDE = {"purpose": ("practice", "catch"), "samplealg": ("check",), "excluded": ("1",)}
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class Table:
     lines: Sequence[int] | None = None
     weights: Any = None
     labels: tuple[str, ...] | None = None
+    # The same cells by name, where the file has both numbers and names.
+    names: Any = None
+    # How many rows were set aside: practice, checks, skipped questions, excluded people.
+    set_aside: int = 0
 
     def place(self, row: int) -> str:
         """How to tell a person where a row is."""
@@ -81,6 +91,8 @@ def _read_csv(file: Path) -> Table:
     if not rows:
         raise InvalidTriplets(f"{file.name} is empty: it holds no answers.")
     names = [cell.lower() for cell in rows[0]]
+    if set(SHOWN) <= set(names):
+        return _shown_columns(file.name, names, rows[1:], lines[1:])
     for header in HEADERS:
         if set(header) <= set(names):
             return _named_columns(file.name, names, header, rows[1:], lines[1:])
@@ -96,18 +108,55 @@ def _read_csv(file: Path) -> Table:
 def _named_columns(
     name: str, names: list[str], header: Sequence[str], rows: list[list[str]], lines: list[int]
 ) -> Table:
+    kept, places = _judgements(name, names, rows, lines)
+    weights = None
+    if WEIGHT in names:
+        at = names.index(WEIGHT)
+        weights = [_weight(row[at], line, name) for row, line in zip(kept, places, strict=True)]
+    named = _columns(names, NAMES, kept) if set(NAMES) <= set(names) else None
+    aside = len(rows) - len(kept)
+    return Table(name, _columns(names, header, kept), places, weights, None, named, aside)
+
+
+def _shown_columns(name: str, names: list[str], rows: list[list[str]], lines: list[int]) -> Table:
+    """From the options as shown and the one chosen; without a choice there is no answer."""
+    kept, places = _judgements(name, names, rows, lines)
+    cells, where = [], []
+    for (anchor, left, right, chosen), line in zip(
+        _columns(names, SHOWN, kept), places, strict=True
+    ):
+        if not chosen:
+            continue
+        if chosen not in (left, right):
+            raise InvalidTriplets(
+                f"Line {line} of {name}: {chosen!r} was chosen, but {left!r} and {right!r} shown."
+            )
+        cells.append([anchor, chosen, right if chosen == left else left])
+        where.append(line)
+    return Table(name, cells, where, set_aside=len(rows) - len(cells))
+
+
+def _judgements(
+    name: str, names: list[str], rows: list[list[str]], lines: list[int]
+) -> tuple[list[list[str]], list[int]]:
+    """The rows that are to be fitted, and their lines."""
+    aside = [(names.index(column), cells) for column, cells in SET_ASIDE.items() if column in names]
+    kept, places = [], []
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise InvalidTriplets(
                 f"Ragged answers: line {line} of {name} has {len(row)} values, but the header "
                 f"has {len(names)}."
             )
-    wanted = [names.index(column) for column in header]
-    weights = None
-    if WEIGHT in names:
-        at = names.index(WEIGHT)
-        weights = [_weight(row[at], line, name) for row, line in zip(rows, lines, strict=True)]
-    return Table(name, [[row[k] for k in wanted] for row in rows], lines, weights)
+        if not any(row[at].lower() in cells for at, cells in aside):
+            kept.append(row)
+            places.append(line)
+    return kept, places
+
+
+def _columns(names: list[str], wanted: Sequence[str], rows: list[list[str]]) -> list[list[str]]:
+    at = [names.index(column) for column in wanted]
+    return [[row[k] for k in at] for row in rows]
 
 
 def _weight(cell: str, line: int, name: str) -> float:
@@ -129,8 +178,10 @@ def _read_numpy(file: Path) -> Table:
     except (ValueError, EOFError, BadZipFile, MemoryError, zlib.error) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
     weights = arrays.get("weights")
-    labels = arrays.get("labels")
-    known = None if labels is None else tuple(str(label) for label in labels)
+    labels = arrays.get("labels", arrays.get("items"))
+    known = None
+    if labels is not None and labels.ndim == 1:
+        known = tuple(str(label) for label in labels)
     for header in HEADERS:
         if set(header) <= set(arrays):
             return Table(file.name, _stacked(arrays, header), None, weights, known)

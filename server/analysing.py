@@ -1,4 +1,4 @@
-"""The commands `export`, `import` and `replay`: a study out, in again, and gone through again."""
+"""The commands `export` and `replay`: a study out, and gone through again."""
 
 from __future__ import annotations
 
@@ -81,25 +81,6 @@ def export(
     else:
         for file in files:
             click.echo(f"written: {file}")
-
-
-@click.command(name="import")
-@click.argument("file", metavar="LOG", type=click.Path(path_type=Path, exists=True))
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-def bring_in(file: Path, folder: Path) -> None:
-    """Make a study's database again from its log, in a new folder."""
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidParameter(f"{folder} is not empty; a log is brought into a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        study, database, lines = log.load(file, folder / DATABASE, now)
-    except BaseException:
-        for left in folder.glob(f"{DATABASE}*"):
-            left.unlink()
-        raise
-    database.close()
-    click.echo(f"{study.name}: {len(lines)} rows are in {folder / DATABASE}.")
-    click.echo("To serve it, put study.toml and the stimuli beside it.")
 
 
 @click.command(name="replay")

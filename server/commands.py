@@ -6,6 +6,7 @@ from lore_active.cli import main
 from server import analysing, authoring, forgetting, planning, serving, simulating
 from server.reporting import command as reporting
 from server import analysing, authoring, comparison, planning, serving
+from server import analysing, authoring, comparison, importing, planning, serving
 
 __all__ = ["main"]
 
@@ -15,7 +16,7 @@ main.add_command(authoring.password)
 main.add_command(serving.serve)
 main.add_command(serving.demo)
 main.add_command(analysing.export)
-main.add_command(analysing.bring_in)
+main.add_command(importing.command)
 main.add_command(analysing.again)
 main.add_command(forgetting.forget)
 main.add_command(planning.command)

@@ -15,7 +15,7 @@ from server import side_by_side
 from server.analysing import opened
 from server.comparing import Result, chosen, compare, verdict
 from server.log import is_log
-from server.store import learning
+from server.store import learning, priors
 
 
 def _answers(path: Path) -> Triplets:
@@ -23,7 +23,7 @@ def _answers(path: Path) -> Triplets:
     if not path.is_dir() and not is_log(path):
         return as_triplets(path)
     with opened(path) as (study, database, _):
-        rows = database.read(learning.counted)
+        rows = database.read(lambda c: [*priors.counted(c), *learning.counted(c)])
         return as_triplets(rows, len(study.items), labels=[item.key for item in study.items])
 
 
@@ -129,7 +129,4 @@ def _notes(
             f"Most accurate: {best.name}. Lowest rank within one point of it: {simplest.name} "
             f"({side_by_side.rank(simplest)})."
         )
-    lines += [
-        f"{one.name}: {side_by_side.state(one, folds)}." for one in results if one.status != "done"
-    ]
     return lines

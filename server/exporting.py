@@ -14,7 +14,7 @@ import numpy as np
 
 from lore_active import __version__
 from lore_active.study import LoadedStudy
-from server import log
+from server import log, prior_files
 from server.exports import ANSWERS, csv_text, embedding_csv, events_jsonl, utc
 from server.store import monitoring as store
 from server.store.database import Database
@@ -101,6 +101,7 @@ def write(
         folder = out if len(formats) == 1 else out / name
         folder.mkdir(parents=True, exist_ok=True)
         written += WRITERS[name](database, study, folder, choice, progress)
+        written += prior_files.write(database, study, folder, name)
     return written
 
 

@@ -12,9 +12,9 @@ from lore_active.learner import Learner, Query
 from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy
-from server.store import learning
+from server.store import learning, priors
 from server.store.database import Database
-from server.store.learning import Step
+from server.store.learning import Change, Step
 
 # Random questions that are always asked, from the schedule and the learner together.
 LEAST_RANDOM = 0.05
@@ -66,10 +66,10 @@ class Fold:
         return queries, state_hash(self.learner, queries)
 
     def take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
-        """Tell the learner what was asked, answered and excluded since the step before.
+        """Tell the learner what was asked, answered, excluded and brought in since the step before.
 
         Gives the learner's numbers of the web's own questions, as (learner, query), and whether
-        anybody was excluded or restored.
+        anybody was excluded or restored, or prior answers came or went.
         """
         queries, told, changes = self.database.read(
             lambda c: (
@@ -98,9 +98,22 @@ class Fold:
             side = self.learner.query(number).side_of(answer.chosen)
             self.learner.tell(number, side, str(answer.participant))
         for change in changes:
-            act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
-            act(str(change.participant))
+            self._change(change)
         return numbers, bool(changes)
+
+    def _change(self, change: Change) -> None:
+        if change.kind in ("prior", "prior_out"):
+            number = change.prior
+            assert number is not None
+            # A source like a participant: leaving it out is the same thing.
+            source = f"prior {number}"
+            if change.kind == "prior_out":
+                self.learner.exclude(source)
+            else:
+                self.learner.add(self.database.read(lambda c: priors.rows(c, [number])), source)
+            return
+        act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
+        act(str(change.participant))
 
     def learn(self, step: Step, seconds: dict[str, float]) -> None:
         """Do the step's work; none, where what it was done with has been erased since."""

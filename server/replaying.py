@@ -130,6 +130,8 @@ class _Checks:
             return
         self.result.models_checked += 1
         model = self.fold.learner.model
+        if model is None and stored.rank == 0:
+            return
         if model is None or model.rank != stored.rank:
             rank = None if model is None else model.rank
             self.differs("models", stored.version, f"rank {stored.rank}, but now it is {rank}.")

@@ -129,6 +129,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; color: {INK}; max-width: 760px; ma
 svg {{ max-width: 100%; height: auto; }}
 table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
 th, td {{ text-align: left; padding: .3em .6em; border-bottom: 1px solid {FAINT}; }}
+td:nth-child(-n+4) {{ white-space: nowrap; }}
 </style></head><body>
 <h1>{escape(title)}</h1>
 {svg(results, folds, title)}

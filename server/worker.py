@@ -132,7 +132,9 @@ class Worker:
         step = replace(step, work=due or "")
         self.fold.learn(step, seconds)
         # The learner counts its versions anew when somebody is excluded; published ones go on.
-        fresh = self.learner.model is not None and bool(due or changed)
+        # Where a model's answers are taken out again there is none: that is published, too.
+        known = self.learner.model is not None or before.version > 0
+        fresh = known and bool(due or changed)
         version = before.version + int(fresh)
         pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
         step = replace(step, pending=pending, asked=asked, version=version)
@@ -196,7 +198,6 @@ class Worker:
 
     def _model_row(self, step: Step) -> ModelRow:
         estimate, model = self.learner.estimate, self.learner.model
-        assert model is not None
         spread = self.learner.uncertainty()
         count, rank = estimate.embedding.shape
         if spread is None or rank == 0:
@@ -217,7 +218,7 @@ class Worker:
             rank=estimate.rank,
             lam=estimate.lam,
             temperature=estimate.temperature,
-            objective=model.objective,
+            objective=0.0 if model is None else model.objective,
             seed=self.learner.seed,
             picture=np.ascontiguousarray(estimate.picture[:, :rank]).tobytes(),
             embedding=np.ascontiguousarray(estimate.embedding).tobytes(),

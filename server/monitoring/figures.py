@@ -44,6 +44,7 @@ class Facts:
     events: list[EventRow]
     machine: MachineRow
     bytes: int
+    prior: int = 0
 
 
 def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
@@ -85,12 +86,13 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
             decision,
             state.status,
             collected,
-            FIRST_AUDIT * facts.items,
+            FIRST_AUDIT * facts.items - facts.prior,
             collected >= state.budget_answers,
             by_rule,
         ),
         "answers": collected,
         "fitted": facts.history.fitted,
+        "prior": facts.prior,
         "budget": state.budget_answers,
         "budget_participants": state.budget_participants,
         "trials": state.trials,

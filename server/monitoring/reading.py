@@ -11,7 +11,7 @@ from server.monitoring.ledger import Ledger
 from server.monitoring.picture import embedding_of, placed
 from server.monitoring.quality import Qualities
 from server.monitoring.table import Rows
-from server.store import collection, learning
+from server.store import collection, learning, priors
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.learning import ModelRow
@@ -59,6 +59,7 @@ class Reader:
             events=store.events(c, EVENTS_SHOWN),
             machine=store.machine(c, now),
             bytes=self._size(),
+            prior=priors.counting(c),
         )
 
     def shown(self, facts: Facts) -> dict[str, Any]:

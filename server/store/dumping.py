@@ -23,6 +23,8 @@ TABLES = (
     "participants",
     "queries",
     "answers",
+    "priors",
+    "prior_answers",
     "events",
     "steps",
     "models",

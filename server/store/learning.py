@@ -59,11 +59,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Change:
-    """A participant excluded or restored."""
+    """A participant excluded or restored, or a file of prior answers brought in or taken out."""
 
     id: int
     kind: str
-    participant: int
+    participant: int | None
+    prior: int | None
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,11 @@ def counted(c: Connection) -> list[tuple[int, int, int]]:
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[Change]:
-    """Exclusions and restorations, in order."""
+    """Exclusions and restorations, and prior answers in and out, in order."""
     rows = c.execute(
-        "SELECT id, kind, participant FROM events WHERE id > ? AND id <= ? "
-        "AND kind IN ('exclude', 'restore') ORDER BY id",
+        "SELECT id, kind, participant, json_extract(detail, '$.prior') FROM events "
+        "WHERE id > ? AND id <= ? "
+        "AND kind IN ('exclude', 'restore', 'prior', 'prior_out') ORDER BY id",
         (after, up_to),
     )
     return [Change(*row) for row in rows]

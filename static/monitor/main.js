@@ -57,7 +57,7 @@ function where(data) {
   say(byId("forecast"), data.to_stop.words);
   say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
-  say(byId("budget"), `of ${count(data.budget)}`);
+  say(byId("budget"), `of ${count(data.budget)}${data.prior ? ` · ${count(data.prior)} brought in` : ""}`);
   byId("spent").value = Math.min(1, data.answers / data.budget);
   const who = data.participants;
   say(byId("people-now"), count(who.now));

@@ -1,0 +1,165 @@
+"""A file's answers as answers about a study's items, matched by name or by number."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lore_active.errors import InvalidTriplets
+from lore_active.formats import Table
+from lore_active.study import Item
+
+By = Literal["auto", "name", "number"]
+# More than this is not read anyway; the number of the rest is said.
+MOST_SAID = 20
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Rows (anchor, nearer, farther) of item numbers; `by` tells how items were found."""
+
+    rows: list[tuple[int, int, int]]
+    by: Literal["name", "number"]
+
+
+def matched(table: Table, items: Sequence[Item], by: By = "auto") -> Matched:
+    """The table's answers about these items; everything that does not fit is said at once.
+
+    Names are an item's key or, where no other item has the same, its label, text or file name.
+    Numbers count the items from 0. Left to itself, it takes names where all are known.
+    """
+    known, count = _names(items), len(items)
+    cells, named = _cells(table)
+    if by == "auto":
+        if not named and table.names is not None and _all(table.names, known):
+            cells, named = [list(row) for row in table.names], True
+        numeric = all(_whole(cell) is not None for row in cells for cell in row)
+        by = "name" if named or not numeric or _all(cells, known) else "number"
+    elif by == "name" and not named and table.names is not None:
+        cells = [list(row) for row in table.names]
+
+    def find(cell: Any) -> int | None:
+        if by == "name":
+            return known.get(_normal(cell))
+        number = _whole(cell)
+        return number if number is not None and 0 <= number < count else None
+
+    rows = _found(table, cells, find, count, by)
+    return Matched(_weighted(table, rows), by)
+
+
+def _cells(table: Table) -> tuple[list[list[Any]], bool]:
+    """The cells, and whether they are names: arrays may carry the names of their numbers."""
+    rows = [list(row) for row in np.asarray(table.rows, dtype=object).tolist()]
+    for at, row in enumerate(rows):
+        if len(row) != 3:
+            place = table.place(at)
+            raise InvalidTriplets(
+                f"{place[:1].upper()}{place[1:]} has {len(row)} values, but each row must have "
+                "three: anchor, nearer, farther."
+            )
+    if not rows:
+        raise InvalidTriplets(f"{table.name} holds no answers.")
+    if table.labels is None:
+        return rows, False
+    labels = table.labels
+
+    def name(cell: Any) -> Any:
+        number = _whole(cell)
+        return labels[number] if number is not None and 0 <= number < len(labels) else cell
+
+    return [[name(cell) for cell in row] for row in rows], True
+
+
+def _found(
+    table: Table,
+    cells: list[list[Any]],
+    find: Callable[[Any], int | None],
+    count: int,
+    by: str,
+) -> list[tuple[int, int, int]]:
+    unknown: dict[str, list[int]] = defaultdict(list)
+    twice: list[int] = []
+    rows = []
+    for at, row in enumerate(cells):
+        numbers = [find(cell) for cell in row]
+        for cell, number in zip(row, numbers, strict=True):
+            if number is None:
+                unknown[str(cell)].append(at)
+        if None not in numbers and len(set(numbers)) < 3:
+            twice.append(at)
+        rows.append(numbers)
+    trouble = []
+    if unknown:
+        what = "item is" if len(unknown) == 1 else "items are"
+        rule = f"; it has {count}, numbered 0 to {count - 1}" if by == "number" else ""
+        trouble.append(
+            f"{len(unknown)} {what} not in this study{rule}: "
+            + _listed([f"{name!r} ({_places(table, at)})" for name, at in unknown.items()])
+        )
+    if twice:
+        trouble.append(f"the same item stands twice in {_places(table, twice)}")
+    if trouble:
+        raise InvalidTriplets(f"{table.name}: {'; '.join(trouble)}.")
+    return [(a, i, j) for a, i, j in rows if a is not None and i is not None and j is not None]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    rest = len(parts) - MOST_SAID
+    return ", ".join(parts[:MOST_SAID]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _places(table: Table, at: Sequence[int]) -> str:
+    """Where rows stand: `line 4, 9 and 12 more`."""
+    first = table.place(at[0]).removesuffix(f" of {table.name}")
+    return first if len(at) == 1 else f"{first} and {len(at) - 1} more"
+
+
+def _names(items: Sequence[Item]) -> Mapping[str, int]:
+    """Item numbers by every name that is one item's alone; keys come first."""
+    keys = {_normal(item.key): number for number, item in enumerate(items)}
+    others: dict[str, set[int]] = defaultdict(set)
+    for number, item in enumerate(items):
+        for name in (item.label, item.text, item.file.name if item.file else ""):
+            if name:
+                others[_normal(name)].add(number)
+    alone = {name: next(iter(found)) for name, found in others.items() if len(found) == 1}
+    return {**alone, **keys}
+
+
+def _normal(cell: Any) -> str:
+    """The same name however its accents are stored."""
+    return unicodedata.normalize("NFC", str(cell)).strip()
+
+
+def _all(rows: Any, known: Mapping[str, int]) -> bool:
+    return all(_normal(cell) in known for row in rows for cell in row)
+
+
+def _whole(cell: Any) -> int | None:
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def _weighted(table: Table, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Rows as often as their weight says; answers are whole things."""
+    if table.weights is None:
+        return rows
+    out = []
+    for at, (row, weight) in enumerate(zip(rows, table.weights, strict=True)):
+        if not float(weight).is_integer() or weight < 0:
+            raise InvalidTriplets(
+                f"{table.place(at)}: weight {weight} is not a whole number of 0 or more."
+            )
+        out += [row] * int(weight)
+    if not out:
+        raise InvalidTriplets(f"All weights of {table.name} are 0: there are no answers.")
+    return out
