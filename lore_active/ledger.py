@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lore_active.errors import InvalidParameter
-from lore_active.questions import Questions, keys
+from lore_active.questions import Questions, key, keys
 from lore_active.records import AlreadyTold, Answer, Query, Side, UnknownQuery, as_rows
 
 
@@ -65,7 +65,7 @@ class Ledger:
     def add(self, answer: Answer) -> int:
         """Keep an answer; its place among all of them."""
         self.answers.append(answer)
-        self._answered.add(self._key(answer.anchor, answer.nearer, answer.farther))
+        self._answered.add(key(answer.anchor, answer.nearer, answer.farther, self.n_objects))
         return len(self.answers) - 1
 
     def out(self) -> list[int]:
@@ -79,7 +79,4 @@ class Ledger:
 
     def taken(self, out: Sequence[int]) -> set[int]:
         """Keys of questions that have an answer or are out; skipped and lapsed ones are free."""
-        return self._answered | {int(key) for key in keys(self.rows(out), self.n_objects)}
-
-    def _key(self, anchor: int, one: int, other: int) -> int:
-        return int(keys(as_rows([(anchor, one, other)]), self.n_objects)[0])
+        return self._answered | {int(one) for one in keys(self.rows(out), self.n_objects)}

@@ -17,6 +17,12 @@ def keys(questions: Questions, n_objects: int) -> NDArray[np.int64]:
     return np.asarray((questions[:, 0] * n_objects + low) * n_objects + high, dtype=np.int64)
 
 
+def key(anchor: int, one: int, other: int, n_objects: int) -> int:
+    """The number of a single question: the same as `keys` gives, without an array."""
+    low, high = sorted((int(one), int(other)))
+    return (int(anchor) * n_objects + low) * n_objects + high
+
+
 def count_possible(n_objects: int) -> int:
     """How many different questions there are."""
     return n_objects * (n_objects - 1) * (n_objects - 2) // 2

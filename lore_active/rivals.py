@@ -94,6 +94,18 @@ def _of_cblearn(name: str, **settings: Any) -> Fit:
     return fitted
 
 
+def _network(answers: Triplets, most: int, seed: int) -> Fitted:
+    """OENN; width and encoding by its own rules, but the one whole and the other seeded."""
+    kind = import_module("cblearn.embedding").OENN
+    size = float(np.log(answers.n_objects))
+    width = max(120, int(2 * most * size))
+    model = kind(n_components=most, random_state=seed, layer_width=width, device="cpu")
+    shape = (answers.n_objects, int(np.ceil(size)) + 1)
+    encoding = np.random.default_rng(seed).normal(size=shape)
+    model.fit(_rows(answers), encoding=encoding, n_objects=answers.n_objects)
+    return Fitted(model.embedding_, _measured(model.embedding_))
+
+
 def _dimension_tested(answers: Triplets, most: int, seed: int) -> Fitted:
     """More dimensions as long as a test on held-out answers finds one more to be better."""
     cblearn = import_module("cblearn.embedding")
@@ -121,7 +133,7 @@ METHODS = {
         Method("t-ste", "t-STE", "stochastic triplets, heavy tails", _of_cblearn("TSTE"), _CBLEARN),
         Method("gnmds", "GNMDS", "generalised non-metric MDS", _of_cblearn("GNMDS"), _CBLEARN),
         Method("forte", "FORTE", "fast kernel", _of_cblearn("FORTE", device="cpu"), _TORCH),
-        Method("oenn", "OENN", "neural network", _of_cblearn("OENN", device="cpu"), _TORCH),
+        Method("oenn", "OENN", "neural network", _network, _TORCH),
         Method("dim-cv", "Dim-CV", "SOE, dimension by tests", _dimension_tested, _CBLEARN),
     )
 }

@@ -67,6 +67,7 @@ def command(
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
     answers = _answers(path)
     results = compare(answers, wanted, folds, seconds, components, seed, _progress)
+    _done()
     told = verdict(results)
     notes = _notes(answers, results, told, folds)
     if out is not None:
@@ -101,6 +102,12 @@ def _progress(name: str, done: int, of: int) -> None:
         bar = "█" * done + "·" * (of - done)
         end = "\n" if done == of else ""
         print(f"\r\033[K{name:24s} {bar} {done} of {of} ", end=end, file=sys.stderr, flush=True)
+
+
+def _done() -> None:
+    """Clear what an ended method left of its line."""
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _table(results: list[Result], folds: int) -> list[str]:

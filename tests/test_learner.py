@@ -13,7 +13,7 @@ from lore_active import InvalidParameter, InvalidTriplets, Learner, snapshot
 from lore_active.learner import AlreadyTold, UnknownQuery
 from lore_active.metrics import triplet_accuracy
 from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
-from lore_active.questions import PooledQuestions, keys
+from lore_active.questions import PooledQuestions, draw, key, keys
 from lore_active.selection import SELECTORS, selector_named
 from lore_active.simulation import LoggedPeople, SimulatedPeople, simulate
 from lore_active.triplets import as_triplets
@@ -300,3 +300,9 @@ def test_a_pool_is_asked_only_what_it_holds():
     assert summary["answers"] == len(set(keys(rows, ITEMS).tolist()))
     held = set(keys(rows, ITEMS).tolist())
     assert set(question_keys(learner.queries)) <= held
+
+
+def test_a_questions_number_is_the_same_alone_and_among_others():
+    rows = draw(2000, 50, np.random.default_rng(1)).astype(np.int32)
+    assert [key(*row, 2000) for row in rows] == keys(rows.astype(np.int64), 2000).tolist()
+    assert [key(a, j, i, 2000) for a, i, j in rows] == [key(*row, 2000) for row in rows]
