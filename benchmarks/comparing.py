@@ -44,7 +44,7 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
         f"Human answers about 100 materials, the majority answer of {asked:,} questions (even "
         f"votes: the first listed), {folds} folds, seed {SEED}, one core, at most {limit:g} s for "
         "a method. Methods that do not choose a dimension get 15, as in the LORE paper; cblearn "
-        "0.4.0 with its defaults. The paper held out 10 %, ten times or more; the figures of its "
+        "0.4.0 with its defaults. The paper held out 10 % at random; the figures of its "
         "table stand in the last column."
     )
     page.table(

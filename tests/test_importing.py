@@ -132,7 +132,7 @@ def test_a_running_study_takes_them_in_and_out(desk, tmp_path):
     worker.turn()
     counted = sum(one.participant != "prior 1" for one in worker.learner.answers)
     assert models(desk)[-1][0] == counted
-    # Exactly the model that would be there if they had never come.
+    # They no longer count, but the record keeps them.
     assert len(worker.learner.answers) == counted + 150
     assert checked(desk, tmp_path).models_checked >= 3
     assert desk.worker().learner.estimate.answers == counted
