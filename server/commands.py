@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from lore_active.cli import main
-from server import analysing, authoring, forgetting, planning, serving, simulating
+from server import (
+    analysing,
+    authoring,
+    comparison,
+    forgetting,
+    importing,
+    planning,
+    serving,
+    simulating,
+)
 from server.reporting import command as reporting
-from server import analysing, authoring, comparison, planning, serving
-from server import analysing, authoring, comparison, importing, planning, serving
 
 __all__ = ["main"]
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lore_active import kernels
 from lore_active.metrics import triplet_accuracy
 from lore_active.path import folds
 from lore_active.rivals import METHODS
 from lore_active.triplets import as_triplets
+from lore_active.warming import warm
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def run(job: Job, say: Any) -> None:
     answers, method = as_triplets(job.file, job.items), METHODS[job.method]
     part = folds(answers, job.seed, job.folds)
     if not method.needs:
-        kernels.warm()
+        warm()
     for package in method.needs:
         __import__(package)
     say({"ready": True})
