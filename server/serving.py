@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import signal
 import threading
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from types import FrameType
 
 import click
 
+from lore_active.errors import InvalidParameter
 from server import passwords
 from server.launch import CannotListen, Supervisor
 from server.template import write_study
@@ -57,15 +59,42 @@ def serve(
     think: float,
 ) -> None:
     """Serve the studies in these folders to participants, and learn while they answer."""
+    _check_proxy(proxy)
     run(list(folders), host, port, web, bots, seed, think, proxy)
+
+
+def _check_proxy(address: str) -> None:
+    if address in ("", "*"):
+        return
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise InvalidParameter(
+            f"--proxy is {address!r}, but must be the address that the proxy's requests come from, "
+            "such as 127.0.0.1, or '*' where nobody but the proxy can reach this port."
+        ) from None
 
 
 @click.command()
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--bots", type=click.IntRange(0, 1000), default=5, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free."
+)
+@click.option(
+    "--bots",
+    type=click.IntRange(0, 1000),
+    default=5,
+    show_default=True,
+    help="Simulated participants at a time.",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, help="Of the study and of the bots.")
-@click.option("--think", type=click.FloatRange(0.0), default=1.0, show_default=True)
+@click.option(
+    "--think",
+    type=click.FloatRange(0.0),
+    default=1.0,
+    show_default=True,
+    help="Seconds a bot takes.",
+)
 def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> None:
     """Watch a study of colours that simulated people answer; take part yourself if you like.
 
