@@ -13,6 +13,7 @@ from server import (
     serving,
     simulating,
 )
+from server.doctor.command import doctor
 from server.reporting import command as reporting
 
 __all__ = ["main"]
@@ -20,6 +21,7 @@ __all__ = ["main"]
 main.add_command(authoring.new)
 main.add_command(authoring.check)
 main.add_command(authoring.password)
+main.add_command(doctor)
 main.add_command(serving.serve)
 main.add_command(serving.demo)
 main.add_command(analysing.export)

@@ -1,0 +1,42 @@
+"""What an examination finds: one line with a verdict, what was found, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; `advice` is empty if all is well."""
+
+    check: str
+    level: Level
+    found: str
+    advice: str = ""
+
+
+def ok(check: str, found: str) -> Finding:
+    """All is well."""
+    return Finding(check, "ok", found)
+
+
+def warning(check: str, found: str, advice: str) -> Finding:
+    """A study can run, but something may go wrong."""
+    return Finding(check, "warning", found, advice)
+
+
+def problem(check: str, found: str, advice: str) -> Finding:
+    """A study cannot run, or may lose data."""
+    return Finding(check, "problem", found, advice)
+
+
+def size(count: float) -> str:
+    """Bytes in words."""
+    for unit in ("bytes", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

@@ -1,0 +1,68 @@
+"""The study's folder: does it check, is there a password, who else can read its secrets?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lore_active.folder import InvalidStudy, load
+from server import passwords
+from server.doctor.finding import Finding, ok, problem, warning
+from server.opening import DATABASE
+
+SHOWN = 5
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """Everything about the study that can be known without serving it."""
+    yield from _study(folder)
+    yield _password(folder)
+    yield _readers(folder)
+
+
+def _study(folder: Path) -> Iterator[Finding]:
+    try:
+        study = load(folder)
+    except InvalidStudy as error:
+        for one in error.problems[:SHOWN]:
+            yield problem("study", str(one), "Correct it; lore-active check shows the same.")
+        more = len(error.problems) - SHOWN
+        if more > 0:
+            yield problem("study", f"and {more} more", f"See lore-active check {folder}.")
+        return
+    yield ok("study", f"{study.name} checks: {len(study.items)} items")
+
+
+def _password(folder: Path) -> Finding:
+    """By the rule that the server itself goes by when it starts."""
+    try:
+        passwords.prepare(folder, None)
+    except passwords.UnsafePassword as error:
+        return problem("password", str(error), "The server does not start before that.")
+    except OSError as error:
+        return problem("password", f"{folder}: {error.strerror}", "Let this user into the folder.")
+    if passwords.VARIABLE in os.environ:
+        return ok("password", f"is given by {passwords.VARIABLE}")
+    if not (folder / passwords.FILE).exists():
+        return warning(
+            "password",
+            "none is set, so nobody can open the monitor",
+            f"Set one: lore-active password {folder}",
+        )
+    return ok("password", "is set; only its owner can read its hash")
+
+
+def _readers(folder: Path) -> Finding:
+    """Participants' names are in the database; who on this machine can get at it?"""
+    file = folder / DATABASE
+    if os.name != "posix" or not file.exists():
+        return ok("permissions", f"no {DATABASE} to look at")
+    open_file, open_folder = file.stat().st_mode & 0o044, folder.stat().st_mode & 0o011
+    if open_file and open_folder:
+        return warning(
+            "permissions",
+            f"other users of this machine can read {file}, which names participants",
+            f"chmod 700 {folder}",
+        )
+    return ok("permissions", f"only its owner can read {DATABASE}")
