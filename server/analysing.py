@@ -54,6 +54,7 @@ def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
     type=click.Choice([*exporting.WRITERS, "all"]),
     default="csv",
     show_default=True,
+    help="What to write.",
 )
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
 @click.option("--without-excluded", is_flag=True, help="Leave excluded participants out.")

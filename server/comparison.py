@@ -46,7 +46,7 @@ def _answers(path: Path) -> Triplets:
     show_default=True,
     help="Dimensions of methods that do not choose them; the most that LORE considers.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of folds and fits.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Picture: .svg or .html."
 )

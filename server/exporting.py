@@ -76,6 +76,7 @@ TRIPLETTOOLS = (
     *("worker_id", "rt", "Center", "Left", "Right", "Answer"),
     *("sampleAlg", "sampleSet", "head", "winner", "loser"),
 )
+ITEMS = ("item", "kind", "label", "alt", "text", "file")
 _ALGORITHMS = {"random": "random", "catch": "check", "repeat": "repeat"}
 
 
@@ -151,7 +152,7 @@ def _participants(database: Database, choice: Choice) -> Iterator[str]:
 
 
 def _items(study: LoadedStudy) -> Iterator[str]:
-    yield csv_text([("item", "kind", "label", "alt", "text", "file")])
+    yield csv_text([ITEMS])
     yield csv_text(
         (item.key, item.kind, item.label, item.alt, item.text, item.file.name if item.file else "")
         for item in study.items
@@ -171,7 +172,6 @@ def _dictionary(path: Path, columns: dict[str, tuple[str, ...]]) -> Path:
 def _csv_files(
     database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
 ) -> list[Path]:
-    items = ("item", "kind", "label", "alt", "text", "file")
     return [
         _put(out / "answers.csv", _answers(database, choice, progress)),
         _put(out / "participants.csv", _participants(database, choice)),
@@ -180,7 +180,7 @@ def _csv_files(
         _put(out / "events.jsonl", events_jsonl(database, study, choice.pseudonyms)),
         _dictionary(
             out / "dictionary.md",
-            {"answers.csv": ANSWERS, "participants.csv": PARTICIPANTS, "items.csv": items},
+            {"answers.csv": ANSWERS, "participants.csv": PARTICIPANTS, "items.csv": ITEMS},
         ),
     ]
 

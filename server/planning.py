@@ -62,10 +62,12 @@ def _from_pilot(path: Path, wish: Wish) -> Wish:
 @click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
 @click.option("--lapse", type=float, default=0.0, help="Share of answers without looking.")
 @click.option("--trials", type=int, default=80, show_default=True, help="Per participant.")
-@click.option("--seconds-per-trial", type=float, default=4.0, show_default=True)
+@click.option(
+    "--seconds-per-trial", type=float, default=4.0, show_default=True, help="A question takes."
+)
 @click.option("--pay", type=float, default=9.0, show_default=True, help="Per hour.")
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Per rank.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulations.")
 @click.option(
     "--from",
     "pilot",

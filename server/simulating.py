@@ -87,8 +87,14 @@ def summary_of(setting: Setting) -> dict[str, Any]:
 @click.option("--rank", type=int, default=3, show_default=True, help="True number of dimensions.")
 @click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
 @click.option("--answers", type=int, default=2000, show_default=True, help="Most answers.")
-@click.option("--selector", type=click.Choice(sorted(SELECTORS)), default="fisher")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--selector",
+    type=click.Choice(sorted(SELECTORS)),
+    default="fisher",
+    show_default=True,
+    help="How questions are chosen.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--observers", type=int, default=1, show_default=True, help="Number of people.")
 @click.option("--lapse", type=float, default=0.0, help="Share of answers without looking.")
 @click.option("--side-bias", type=float, default=0.0, help="How much nearer left seems.")

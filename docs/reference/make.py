@@ -1,0 +1,252 @@
+"""Pages of the reference that follow from the code: commands, columns, addresses.
+
+Run from the project's folder: python -m docs.reference.make. A test checks that they are current.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from flask import Flask
+
+from docs.reference.meanings import (
+    ARRAYS,
+    EMBEDDING,
+    EVENTS,
+    FIT,
+    KINDS,
+    LOG,
+    PRIOR,
+    PRIOR_ARRAYS,
+    ROWS,
+)
+from server.app import create_app
+from server.clock import now
+from server.commands import main as lore_active
+from server.exporting import ITEMS, MEANINGS, PARTICIPANTS, TRIPLETTOOLS
+from server.exports import ANSWERS, EXPORTS
+from server.prior_files import ANSWER, COLUMNS
+from server.store import dumping
+from server.template import write_study
+
+HERE = Path(__file__).parent
+NOTE = "*This page is made from the code by `make reference`.*"
+ORDER = (
+    *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
+    *("replay", "import", "forget", "compare", "fit", "simulate"),
+)
+PEOPLE = {"anybody": "anybody", "experimenter": "experimenter", "reader": "link for looking"}
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    return {
+        "commands.md": "\n".join(commands()),
+        "columns.md": "\n".join(columns()),
+        "endpoints.md": "\n".join(endpoints()),
+    }
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = list(head)
+    yield f"| {' | '.join(names)} |"
+    yield "|" + "---|" * len(names)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+
+def commands() -> Iterator[str]:
+    """Each command with its arguments and options, in the order in which a study needs them."""
+    yield from ["# Commands", "", NOTE, ""]
+    yield from [
+        "Every command takes `-h` or `--help`. Those that compute take `--json`: one JSON object",
+        "on standard output and nothing else there. Bad input ends with exit code 2 and one",
+        "sentence on standard error. `lore-active --version` prints the version.",
+        "",
+    ]
+    known = lore_active.commands
+    names = [name for name in ORDER if name in known]
+    for name in names + sorted(set(known) - set(names)):
+        yield from _command(name, known[name])
+
+
+def _command(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"lore-active {name}")
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield from [f"## {name}", "", "```", f"lore-active {name} {usage}", "```", ""]
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        yield from [" ".join(paragraph.split()), ""]
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    if options:
+        rows = [(_names(one, context), _default(one, context), _meaning(one)) for one in options]
+        yield from _table(("option", "default", "meaning"), rows)
+
+
+def _names(option: click.Option, context: click.Context) -> str:
+    """As it is typed; which values there are stands with the meaning."""
+    if option.is_flag:
+        kind = ""
+    elif isinstance(option.type, click.Choice):
+        kind = " WORD"
+    else:
+        kind = " " + option.make_metavar(context).removesuffix(" RANGE")
+    return f"`{', '.join(option.opts)}{kind}`"
+
+
+def _meaning(option: click.Option) -> str:
+    said = [option.help or ""]
+    kind = option.type
+    if isinstance(kind, click.Choice):
+        said.append(f"One of {', '.join(kind.choices)}.")
+    if isinstance(kind, click.IntRange | click.FloatRange):
+        if kind.max is not None:
+            said.append(f"From {kind.min} to {kind.max}.")
+        elif kind.min is not None:
+            said.append(f"{kind.min:g} or more.")
+    return " ".join(said)
+
+
+def _default(option: click.Option, context: click.Context) -> str:
+    value = option.get_default(context)
+    if option.is_flag or value in (None, "", ()) or "UNSET" in repr(value).upper():
+        return ""
+    return f"`{value}`"
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+def columns() -> Iterator[str]:
+    """Every file that can be taken out of a study, with every column."""
+    yield from ["# Columns of every export", "", NOTE, ""]
+    yield from [
+        "`lore-active export DIR --format FORMAT` writes the files below; most folders also have",
+        "their own data dictionary. Texts are UTF-8, times UTC. Texts that a spreadsheet would run",
+        "as a formula begin with an apostrophe. The monitor's page offers some of them, too:",
+        "",
+    ]
+    yield from _table(
+        ("on the monitor", "holds"), ((f"`{one.name}`", one.words) for one in EXPORTS.values())
+    )
+    yield from ["## csv", ""]
+    items = tuple(ITEMS)
+    for file, names in (
+        ("answers.csv", ANSWERS),
+        ("participants.csv", PARTICIPANTS),
+        ("items.csv", items),
+    ):
+        yield from _file(file, ((name, MEANINGS[name]) for name in names))
+    yield from _file("prior.csv (if answers were brought in)", _prior("csv"))
+    yield from _file("embedding.csv", EMBEDDING.items())
+    yield from _file("events.jsonl", EVENTS.items())
+    yield from ["Kinds of events:", ""]
+    yield from _table(("kind", "meaning"), ((f"`{one}`", words) for one, words in KINDS.items()))
+    yield from ["## triplettools", ""]
+    rows = ((name, MEANINGS[name]) for name in TRIPLETTOOLS)
+    yield from _file("STUDY_triplettools.csv", rows)
+    yield from _file("STUDY_prior.csv (if answers were brought in)", _prior("triplettools"))
+    yield from ["## cblearn", ""]
+    yield from _file("STUDY_triplets.npz", ARRAYS.items())
+    yield from _file("STUDY_prior_triplets.npz (if answers were brought in)", PRIOR_ARRAYS.items())
+    yield from [
+        "## psych-ds",
+        "",
+        "`dataset_description.json`, and in `data/` the columns of `answers.csv` and of",
+        "`participants.csv` as above, in `study-STUDY_task-answers_data.csv` and",
+        "`study-STUDY_task-participants_data.csv`; the columns of `prior.csv` in",
+        "`study-STUDY_task-prior_data.csv`, if answers were brought in.",
+        "",
+        "## log",
+        "",
+    ]
+    yield from _file("STUDY.log.jsonl", LOG.items())
+    yield from ["`row` of a line whose `kind` is …", ""]
+    for table, names in _stored().items():
+        yield from [f"**{table}**", ""]
+        found = sorted(names - {dumping.SECRET.get(table)})
+        yield from _table(("field", "meaning"), ((f"`{n}`", ROWS[table][n]) for n in found))
+    yield from ["## What `lore-active fit --out` writes", ""]
+    yield from _file("embedding.csv", EMBEDDING.items())
+    yield from _file("fit.json", FIT.items())
+
+
+def _prior(name: str) -> Iterator[tuple[str, str]]:
+    return ((column, PRIOR[column]) for column in (*ANSWER[name], *COLUMNS))
+
+
+def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from [f"### {name}", ""]
+    yield from _table(("column", "meaning"), ((f"`{column}`", words) for column, words in rows))
+
+
+def _stored() -> dict[str, set[str]]:
+    with tempfile.TemporaryDirectory() as home:
+        app = _application(Path(home))
+        (served,) = app.extensions["studies"].values()
+        found: dict[str, set[str]] = served.database.read(
+            lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES}
+        )
+        served.database.close()
+    return found
+
+
+# ---- addresses ----------------------------------------------------------------------------------
+
+
+def endpoints() -> Iterator[str]:
+    """Every address that the server answers, from its own map."""
+    yield from ["# Addresses", "", NOTE, ""]
+    yield from [
+        "`<study>` is the name of the study's folder. Anything else is answered with 404. What the",
+        "monitor's data holds is in [the monitor's data](../monitor-api.md).",
+        "",
+    ]
+    with tempfile.TemporaryDirectory() as home:
+        app = _application(Path(home))
+        rules = sorted(app.url_map.iter_rules(), key=lambda rule: (rule.rule, str(rule.methods)))
+        rows = [_rule(app, rule) for rule in rules]
+        for served in app.extensions["studies"].values():
+            served.database.close()
+    for title, belongs in (
+        ("For participants", lambda path: path.startswith("/s/")),
+        ("For experimenters and lookers", lambda path: path.startswith("/monitor")),
+        ("For everybody", lambda path: not path.startswith(("/s/", "/monitor"))),
+    ):
+        yield from [f"## {title}", ""]
+        chosen = [row[1:] for row in rows if belongs(row[0])]
+        yield from _table(("address", "method", "who", "what"), chosen)
+
+
+def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
+    view = app.view_functions[rule.endpoint]
+    methods = ", ".join(sorted(rule.methods - {"HEAD", "OPTIONS"}))
+    who = ", ".join(PEOPLE[one] for one in getattr(view, "open_to", ("anybody",)))
+    if rule.endpoint == "static":
+        words = "Scripts, styles and icons."
+    elif rule.endpoint == "health":
+        words = '`{"ok": true}` while the web process lives.'
+    else:
+        words = (view.__doc__ or "").strip().splitlines()[0]
+    path = re.sub(r"<(?:[^:<>]+:)?(\w+)>", r"<\1>", rule.rule)
+    return rule.rule, f"`{path}`", methods, who, words
+
+
+def _application(home: Path) -> Flask:
+    write_study(home / "foods", "foods", 1)
+    return create_app([home / "foods"], now)
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (HERE / name).write_text(text.rstrip() + "\n", encoding="utf-8")
+        print(f"written: docs/reference/{name}")
