@@ -39,6 +39,8 @@ SHOWN = {
     "2-half-way": ("desktop-light", "phone-light"),
     "3-stopped": ("desktop-light", "desktop-dark", "phone-dark"),
 }
+# For the README and the tutorial: the head and the evidence, and the map where there is one.
+TOPS = {"1-start": 1100, "2-half-way": 2060, "3-stopped": 2060}
 # Six people at a time, an answer every three seconds from each.
 TOGETHER = 6
 ANSWER_MS = 500
@@ -99,6 +101,9 @@ def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None
             page.locator("#item").select_option("13")
         page.wait_for_load_state("networkidle")
         page.screenshot(path=out / f"{stage}-{name}.png", full_page=True)
+        if name == "desktop-light":
+            top = {"x": 0, "y": 0, "width": 1440, "height": TOPS[stage]}
+            page.screenshot(path=out / f"{stage}-top.png", full_page=True, clip=top)
         page.close()
 
 
