@@ -5,11 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor bench-report chromium \
 .PHONY: help demo test test-compare lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor chromium \
-	screenshots clean
+	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor \
+	bench-report chromium screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -28,6 +26,8 @@ help:
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
 	@echo "make screenshots  pictures of every page, for docs/"
+	@echo "make reference    pages of docs/reference/ that follow from the code"
+	@echo "make site         docs/ as a web site, in build/site"
 	@echo "make clean        remove environments and caches"
 
 .venv/.installed: pyproject.toml
@@ -87,6 +87,14 @@ chromium:
 screenshots: .venv/.installed chromium
 	$(BIN)/python -m tests.browser.screenshots
 	$(BIN)/python -m docs.screenshots.take
+
+reference: .venv/.installed
+	$(BIN)/python -m docs.reference.make
+
+# Broken links and pages without a place in the contents are errors.
+site: .venv/.installed
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
 bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-compare bench-learner
 

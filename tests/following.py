@@ -1,0 +1,93 @@
+"""Doing what a page of the documentation says, line by line, as its reader would."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import urllib.request
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from benchmarks.serving import Serving, wait_until
+from server.clock import now
+from server.commands import main
+from server.store import learning
+from server.store.database import Database
+
+ROOT = Path(__file__).parent.parent
+# These install or run everything there is; what stands behind them is checked instead.
+NOT_HERE = {"make demo", "make test", "pip install ."}
+# These take minutes, or ask somebody at a terminal: less to do, and no question, instead.
+INSTEAD = {
+    "lore-active plan --items 40 --ranks 1-4": "lore-active plan --items 6 --ranks 1 --runs 1",
+    "lore-active plan --items 28 --ranks 2-3": "lore-active plan --items 6 --ranks 1 --runs 1",
+    "lore-active forget tastes 1": "lore-active forget tastes 1 --yes",
+}
+
+
+def blocks(page: Path, *kinds: str) -> list[str]:
+    """The fenced blocks of these kinds; the site knows only those that begin at the margin."""
+    found: list[str] = []
+    inside: list[str] | None = None
+    for line in page.read_text(encoding="utf-8").splitlines():
+        assert not re.match(r"\s+```", line), f"{page}: a block is indented"
+        fence = re.fullmatch(r"```(\w*)", line)
+        if fence and inside is None:
+            inside, kind = [], fence.group(1)
+        elif fence and inside is not None:
+            if kind in kinds:
+                found.append("\n".join(inside) + "\n")
+            inside = None
+        elif inside is not None:
+            inside.append(line)
+    assert inside is None, f"{page}: a block has no end"
+    return found
+
+
+def commands(page: Path) -> list[str]:
+    """Every line of the page's sh blocks, without comments."""
+    lines = [line for text in blocks(page, "sh") for line in text.splitlines()]
+    return [" ".join(shlex.split(line, comments=True)) for line in lines if line.strip()]
+
+
+def follow(page: Path) -> list[str]:
+    """Do every command of the page in the current folder; gives those that were done."""
+    done = []
+    for line in commands(page):
+        if line in NOT_HERE:
+            continue
+        done.append(line)
+        program, name, *arguments = shlex.split(INSTEAD.get(line, line))
+        assert program == "lore-active", f"{line}: not one of ours, and not in NOT_HERE"
+        if name == "serve":
+            _serve(arguments)
+            continue
+        if name == "doctor":
+            # The usual port may be taken while tests run.
+            arguments += ["--port", "0"]
+        told = CliRunner().invoke(main, [name, *arguments])
+        assert told.exit_code == 0, f"{line}\n{told.output}"
+    return done
+
+
+def _serve(arguments: list[str]) -> None:
+    """Start it, open both links, let bots answer for a while, and end it by Ctrl-C."""
+    server = Serving(*arguments)
+    try:
+        address, name = server.address(), Path(arguments[0]).name
+        for path in (f"/s/{name}/", f"/monitor/{name}/"):
+            with urllib.request.urlopen(address + path, timeout=30) as reply:
+                assert reply.status == 200
+        if "--bots" in arguments:
+            database = Database(Path(arguments[0]) / "study.db", now)
+            try:
+                wait_until(lambda: database.read(learning.latest_model) is not None, 120)
+            finally:
+                database.close()
+        server.process.send_signal(signal.SIGINT)
+    finally:
+        code = server.stop()
+    assert code == 0
+    assert server.lines[-1] == "Stopped. Every answer is stored."
