@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from server.store.database import create_private
 
 
 class StudyHeld(LoreError):
@@ -16,7 +17,9 @@ class Hold:
     """Holds a study's folder. SQLite's own file locks work on every system that it runs on."""
 
     def __init__(self, folder: Path) -> None:
-        self._connection = sqlite3.connect(folder / "study.lock", timeout=0, isolation_level=None)
+        path = folder / "study.lock"
+        create_private(path)
+        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:

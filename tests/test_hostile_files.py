@@ -13,6 +13,7 @@ import pytest
 from server import exporting, security
 from server.app import create_app
 from server.headers import SHUT
+from server.holding import Hold
 from server.log import lines
 from server.opening import open_study
 from server.store.database import Database
@@ -143,7 +144,8 @@ def test_a_studys_data_is_its_owners_alone(tmp_path):
     folder = guarded_study(tmp_path / "words")
     study, database = open_study(folder, Hand())
     database.write(lambda c: c.execute("UPDATE state SET trials = 5"))
-    for name in ("study.db", "study.db-wal", "study.db-shm", "password"):
+    Hold(folder).release()
+    for name in ("study.db", "study.db-wal", "study.db-shm", "study.lock", "password"):
         assert mode(folder / name) == 0o600, name
     written = exporting.write(database, study, tmp_path / "out", ["csv", "log"], exporting.Choice())
     private = [file for file in written if file.suffix in (".csv", ".jsonl")]

@@ -64,7 +64,7 @@ def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
     return connection
 
 
-def _create_private(path: Path) -> None:
+def create_private(path: Path) -> None:
     """A new file is its owner's alone, and so are its log and index; an old one keeps its mode."""
     # Where no file can be made, SQLite says why.
     with contextlib.suppress(OSError):
@@ -144,7 +144,7 @@ class Database:
         self._readers: list[Connection] = []
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         try:
-            _create_private(path)
+            create_private(path)
             opening = connect(path)
             migrate(opening, path, clock())
             opening.close()
