@@ -8,6 +8,9 @@ BENCH := .venv-bench/bin
 .PHONY: help demo test test-compare lint bench bench-fit bench-paper bench-answers bench-materials \
 	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor \
 	bench-report chromium screenshots reference site clean
+.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
+	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor bench-replay \
+	chromium screenshots clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -24,6 +27,7 @@ help:
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-report  seconds and bytes of a report"
 	@echo "make bench-reliability  hundreds of kills under load (long; restartable)"
+	@echo "make bench-replay  a replay beside the worker; exports of a million answers"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
 	@echo "make screenshots  pictures of every page, for docs/"
 	@echo "make reference    pages of docs/reference/ that follow from the code"
@@ -128,6 +132,9 @@ bench-report: .venv/.installed
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability
+
+bench-replay: .venv/.installed
+	$(BIN)/python -m benchmarks.replaying
 
 bench-pages: .venv/.installed
 	$(BIN)/python -m benchmarks.pages

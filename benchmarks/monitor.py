@@ -108,7 +108,9 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
         {"name": name, "value": 1.0, "threshold": 2.3, "passed": False, "words": "A sentence " * 9}
         for name in names
     ]
-    learning.add_decision(c, fit, False, False, rank, "Go on: " + "a sentence " * 30, reasons)
+    learning.add_decision(
+        c, fit, False, False, rank, "Go on: " + "a sentence " * 30, json.dumps(reasons)
+    )
 
 
 def milliseconds(action: Callable[[], Any]) -> float:

@@ -22,7 +22,7 @@ from lore_active.pairs import Pairs, as_pairs
 from lore_active.path import FOLDS, Gap, best_temperature, folds, paired_difference
 from lore_active.solver import Settings
 from lore_active.triplets import Triplets
-from lore_active.types import Floats
+from lore_active.types import Floats, HeldOut, Mapper
 
 # Squared ratio of the answers' temperature to the spread of the space. Three times the true one
 # costs nothing, a third of it half a point of accuracy; simulated people have 0.02 to 0.4.
@@ -55,6 +55,7 @@ def chosen(
     seed: int,
     most: int,
     previous: Asker | None = None,
+    mapper: Mapper = map,
 ) -> tuple[Asker, dict[int, Gap]]:
     """Cross-validate ranks up to `most`, and noise; fit all answers with those that predict best.
 
@@ -62,7 +63,7 @@ def chosen(
     tell answers apart, and with few answers a calibrated fit is one that says nothing. Gives as
     well, by rank, how much worse held-out answers are predicted in one dimension more.
     """
-    table = _held_out(triplets, seed, most)
+    table = _held_out(triplets, seed, most, mapper)
     losses = {
         key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
     }
@@ -107,18 +108,25 @@ def refitted(triplets: Triplets, last: Asker) -> Asker:
     )
 
 
-def _held_out(triplets: Triplets, seed: int, most: int) -> dict[tuple[int, float], Floats]:
+def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldOut:
     """Margins of all answers by rank and noise, from fits that did not see the answer."""
     fold = folds(triplets, seed)
     table = {(k, noise): np.zeros(len(triplets)) for k in range(1, most + 1) for noise in NOISES}
-    for part in range(FOLDS):
+
+    def predicted(part: int) -> HeldOut:
         held, rest = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
         if len(held) == 0 or len(rest) == 0:
-            continue
+            return {}
         pairs, test = as_pairs(triplets.take(rest)), triplets.take(held)
-        for noise in NOISES:
-            for rank, (fitted, _) in _chain(pairs, len(rest), noise, most, fine=False).items():
-                table[rank, noise][held] = margins(fitted, test)
+        return {
+            (rank, noise): margins(fitted, test)
+            for noise in NOISES
+            for rank, (fitted, _) in _chain(pairs, len(rest), noise, most, fine=False).items()
+        }
+
+    for part, columns in enumerate(mapper(predicted, range(FOLDS))):
+        for key, column in columns.items():
+            table[key][fold == part] = column
     return table
 
 

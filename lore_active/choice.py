@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,16 @@ class Choice:
     row: NDArray[np.int64]
     purpose: Purpose
     score: float
+
+
+def sides_drawn(choose: Callable[[], list[Choice]], rng: np.random.Generator) -> list[Choice]:
+    """What is chosen, as rows (anchor, left, right) with a coin thrown for the sides of each."""
+    chosen = choose()
+    flips = rng.random(len(chosen)) < 0.5
+    return [
+        replace(one, row=one.row[[0, 2, 1]]) if flip else one
+        for one, flip in zip(chosen, flips, strict=True)
+    ]
 
 
 def covering(

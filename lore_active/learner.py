@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from lore_active.solver import Solution
 from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
 from lore_active.tally import Tally
 from lore_active.triplets import Triplets, as_triplets
-from lore_active.types import Floats
+from lore_active.types import Floats, Mapper
 
 __all__ = [
     "AlreadyTold",
@@ -54,7 +55,9 @@ class Learner:
     rule behind `decision`. least_random: share of random questions that stays when the model has
     earned full trust; they keep the accuracy honest. widen: share of active questions that are
     chosen for a model with one dimension more than the answers support so far. source: where
-    questions come from; all there are, if not given.
+    questions come from; all there are, if not given. lam: the weight of the rank penalty in every
+    published fit; cross-validated, if not given. mapper: runs an audit's independent fits; an
+    executor's `map` runs them side by side, with the same outcome to the last bit.
     """
 
     def __init__(
@@ -66,11 +69,15 @@ class Learner:
         least_random: float = 0.10,
         widen: float = 0.5,
         source: Source | None = None,
+        lam: float | None = None,
+        mapper: Mapper = map,
     ) -> None:
         if n_objects < 4:
             raise InvalidParameter(f"n_objects is {n_objects}, but at least 4 items are needed.")
         if not 0.0 <= least_random <= 1.0:
             raise InvalidParameter(f"least_random is {least_random!r}, but must be from 0 to 1.")
+        if lam is not None and not 0.0 < lam < np.inf:
+            raise InvalidParameter(f"lam is {lam!r}, but must be a positive number.")
         self.n_objects = int(n_objects)
         self.seed = int(seed)
         self.selector: Selector = FisherSelector() if selector is None else selector
@@ -79,6 +86,8 @@ class Learner:
         self.least_random = float(least_random)
         self.widen = float(widen)
         self.source: Source = AllQuestions(self.n_objects) if source is None else source
+        self.lam = lam
+        self.mapper = mapper
         self._ledger = Ledger(self.n_objects)
         self._asks = 0
         self._excluded: set[str] = set()
@@ -96,21 +105,27 @@ class Learner:
         `pending` names the queries that are still out with somebody; without it, all that were
         asked and not told. Questions that are no longer pending may be asked again.
         """
-        if n < 1:
-            raise InvalidParameter(f"n is {n}, but must be 1 or more.")
         seed = (self.seed, self._asks)
-        self._asks += 1
-        rng = np.random.default_rng([*seed, 1])
-        out = self._ledger.out() if pending is None else sorted(set(pending))
-        chosen = self._choose(n, self._knowledge(out, self._ledger.taken(out)), rng)
-        flips = rng.random(len(chosen)) < 0.5
         asked = []
-        for one, flip in zip(chosen, flips, strict=True):
+        for one in self.proposal(n, pending)():
             anchor, left, right = (int(item) for item in one.row)
-            if flip:
-                left, right = right, left
             asked.append(self._record(anchor, left, right, one.purpose, one.score, seed, None))
         return asked
+
+    def proposal(
+        self, n: int = 1, pending: Iterable[int] | None = None
+    ) -> Callable[[], list[choice.Choice]]:
+        """What `ask` would choose now, chosen when it is called, be it later or in another thread.
+
+        It counts as having asked, but nothing is recorded: for checking questions asked before.
+        """
+        if n < 1:
+            raise InvalidParameter(f"n is {n}, but must be 1 or more.")
+        rng = np.random.default_rng([self.seed, self._asks, 1])
+        self._asks += 1
+        out = self._ledger.out() if pending is None else sorted(set(pending))
+        known = self._knowledge(out, self._ledger.taken(out))
+        return partial(choice.sides_drawn, self._chooser(n, known, rng), rng)
 
     def repeat(self, query: int) -> Query:
         """An earlier question once more, sides swapped: tells how consistent people are."""
@@ -124,13 +139,16 @@ class Learner:
         as_triplets([[anchor, left, right]], n_objects=self.n_objects)
         return self._record(anchor, left, right, purpose, 0.0, (self.seed, self._asks), None)
 
-    def _choose(self, n: int, known: Knowledge, rng: np.random.Generator) -> list[choice.Choice]:
+    def _chooser(
+        self, n: int, known: Knowledge, rng: np.random.Generator
+    ) -> Callable[[], list[choice.Choice]]:
         model = self._model
         if model is None:
-            counts = self._ledger.as_anchor, self._ledger.as_option
-            return choice.covering(n, known, *counts, rng)
-        return choice.informative(
-            n, known, model.asker, self.selector, self.random_share, self.widen, rng
+            counts = self._ledger.as_anchor.copy(), self._ledger.as_option.copy()
+            return partial(choice.covering, n, known, *counts, rng)
+        return partial(
+            choice.informative,
+            *(n, known, model.asker, self.selector, self.random_share, self.widen, rng),
         )
 
     def _record(
@@ -222,11 +240,15 @@ class Learner:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
-        found = updates.audited(triplets, self.seed, self._audits, self._model)
+        found = updates.audited(
+            triplets, self.seed, self._audits, self._model, self.lam, self.mapper
+        )
         best = min(found.evidence, key=lambda one: one.loss).rank
         most = min(max(best + 1, LEAST_ASKED), self.n_objects - 2)
         previous = None if self._model is None else self._model.asker
-        asker, steps = asking.chosen(triplets, self._tally.unselected, self.seed, most, previous)
+        asker, steps = asking.chosen(
+            triplets, self._tally.unselected, self.seed, most, previous, self.mapper
+        )
         found = replace(found, smooth_above=steps.get(found.rank))
         self._audits.append(found)
         self._publish(found.solution, asker)

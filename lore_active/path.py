@@ -8,6 +8,7 @@ answer by answer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from lore_active.pairs import Pairs, as_pairs
 from lore_active.questions import keys
 from lore_active.solver import Settings, Solution, solve
 from lore_active.triplets import Triplets
-from lore_active.types import Floats
+from lore_active.types import Floats, HeldOut, Mapper
 
 # A mean difference of held-out losses, and its standard error.
 Gap = tuple[float, float]
@@ -79,14 +80,22 @@ class Audit:
     smooth_above: Gap | None = None
 
 
-def audit(triplets: Triplets, seed: int, expected: int = 1, parsimony: float = 1.0) -> Audit:
+def audit(
+    triplets: Triplets,
+    seed: int,
+    expected: int = 1,
+    parsimony: float = 1.0,
+    lambdas: Sequence[float] = LAMBDAS,
+    mapper: Mapper = map,
+) -> Audit:
     """Cross-validate; choose the lowest rank not worse than the best by `parsimony` errors.
 
-    Ranks up to `expected` + 3 are tried, and more where the best one lies near that end.
+    Ranks up to `expected` + 3 are tried, and more where the best one lies near that end, each at
+    every one of `lambdas`; `mapper` runs the folds.
     """
     most = min(MOST_RANKS, expected + 3)
     while True:
-        found = _by_rank(held_out_margins(triplets, seed, most))
+        found = _by_rank(held_out_margins(triplets, seed, most, lambdas, mapper), max(lambdas))
         best = min(found, key=lambda rank: float(found[rank].losses.mean()))
         if best + 1 < most or most == MOST_RANKS:
             break
@@ -156,23 +165,32 @@ def rank_chain(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
 
 
 def held_out_margins(
-    triplets: Triplets, seed: int, most: int = MOST_RANKS
-) -> dict[tuple[int, float], Floats]:
+    triplets: Triplets,
+    seed: int,
+    most: int = MOST_RANKS,
+    lambdas: Sequence[float] = LAMBDAS,
+    mapper: Mapper = map,
+) -> HeldOut:
     """Margins of all answers by rank and λ, each predicted by fits that did not see the answer."""
     fold = folds(triplets, seed)
-    table: dict[tuple[int, float], Floats] = {}
-    for part in range(FOLDS):
-        held = np.flatnonzero(fold == part)
-        rest = np.flatnonzero(fold != part)
+    table: HeldOut = {}
+
+    def predicted(part: int) -> HeldOut:
+        held, rest = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
         if len(held) == 0 or len(rest) == 0:
-            continue
+            return {}
         pairs = as_pairs(triplets.take(rest))
         wide = wide_fit(pairs, most)
         test = triplets.take(held)
-        for lam in LAMBDAS:
-            for rank, solution in rank_chain(pairs, lam, wide).items():
-                column = table.setdefault((rank, lam), np.full(len(triplets), np.nan))
-                column[held] = margins(solution.embedding, test)
+        return {
+            (rank, lam): margins(solution.embedding, test)
+            for lam in lambdas
+            for rank, solution in rank_chain(pairs, lam, wide).items()
+        }
+
+    for part, columns in enumerate(mapper(predicted, range(FOLDS))):
+        for key, column in columns.items():
+            table.setdefault(key, np.full(len(triplets), np.nan))[fold == part] = column
     # A rank that some fold did not reach cannot be compared answer by answer.
     return {key: column for key, column in table.items() if not np.isnan(column).any()}
 
@@ -209,10 +227,10 @@ class _Judged:
         return pick
 
 
-def _by_rank(table: dict[tuple[int, float], Floats]) -> dict[int, _Judged]:
-    """The best λ of each rank; rank 0 guesses."""
+def _by_rank(table: HeldOut, largest: float) -> dict[int, _Judged]:
+    """The best λ of each rank; rank 0 guesses, at the largest."""
     count = len(next(iter(table.values()))) if table else 1
-    found = {0: _Judged(LAMBDAS[0], 1.0, np.full(count, CHANCE), 0.5)}
+    found = {0: _Judged(largest, 1.0, np.full(count, CHANCE), 0.5)}
     by_lam: dict[int, list[_Judged]] = {}
     for (rank, lam), column in sorted(table.items(), reverse=True):
         temperature = best_temperature(column)

@@ -39,6 +39,7 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "stopping": asdict(rule),
         "least_random": learner.least_random,
         "widen": learner.widen,
+        "lam": learner.lam,
         "asks": learner._asks,
         "version": learner._version,
         "queries": [asdict(query) for query in learner._ledger.queries],
@@ -72,6 +73,7 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
         rule,
         document["least_random"],
         document["widen"],
+        lam=document.get("lam"),
     )
     learner._asks = document["asks"]
     learner._version = document["version"]

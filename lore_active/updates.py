@@ -10,19 +10,29 @@ import numpy as np
 from lore_active.asking import Asker
 from lore_active.model import Model, facing, turned
 from lore_active.pairs import as_pairs
-from lore_active.path import Audit, audit
+from lore_active.path import LAMBDAS, Audit, audit
 from lore_active.solver import Settings, Solution, solve
 from lore_active.triplets import Triplets
-from lore_active.types import Floats
+from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
 
 
 def audited(
-    triplets: Triplets, seed: int, audits: Sequence[Audit], previous: Model | None
+    triplets: Triplets,
+    seed: int,
+    audits: Sequence[Audit],
+    previous: Model | None,
+    lam: float | None = None,
+    mapper: Mapper = map,
 ) -> Audit:
-    """A cross-validation of all answers; ranks near that of the last one are tried first."""
-    found = audit(triplets, seed, audits[-1].rank if audits else 1)
+    """A cross-validation of all answers; ranks near that of the last one are tried first.
+
+    With `lam` ranks are judged, and fitted, at that λ alone.
+    """
+    lambdas = LAMBDAS if lam is None else (lam,)
+    expected = audits[-1].rank if audits else 1
+    found = audit(triplets, seed, expected, lambdas=lambdas, mapper=mapper)
     if found.solution is None or previous is None or previous.rank != found.rank:
         return found
     # The answers may leave several optima; a cold fit need not find the lowest.

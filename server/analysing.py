@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-from threadpoolctl import threadpool_limits
 
 from lore_active.errors import InvalidParameter
 from lore_active.progress import bar
 from lore_active.study import LoadedStudy
-from server import exporting, log
+from server import exporting, log, supposing, telling, trajectories
 from server.clock import now
 from server.opening import DATABASE, open_study
 from server.replaying import Replayed, replay
+from server.store import monitoring
 from server.store.database import Database
 
 Lines = dict[tuple[str, int], int]
@@ -44,6 +46,10 @@ def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
             yield study, database, lines
         finally:
             database.close()
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 @click.command()
@@ -74,9 +80,9 @@ def export(
     with opened(folder) as (study, database, _):
         if out is None:
             out = (folder if folder.is_dir() else folder.parent) / "export" / formats
-        files = exporting.write(
-            database, study, out, names, choice, lambda done: bar("answers", done)
-        )
+        files = exporting.write(database, study, out, names, choice, lambda done: bar("rows", done))
+    if sys.stderr.isatty():
+        click.echo(err=True)
     if as_json:
         click.echo(json.dumps({"files": [str(file) for file in files]}))
     else:
@@ -86,14 +92,64 @@ def export(
 
 @click.command(name="replay")
 @click.argument("path", metavar="DIR|LOG", type=click.Path(path_type=Path, exists=True))
+@click.argument("more", metavar="", nargs=-1)
 @click.option("--verify", is_flag=True, help="Exit with 1 if anything comes out differently.")
+@click.option(
+    "--what-if",
+    "what_if",
+    metavar="KEY=VALUE ...",
+    multiple=True,
+    help="Suppose other settings instead: lam=0.02 selector=uncertainty stop.confidence=0.95 "
+    "stop.audits=3 stop.min_answers=200 exclude=P7,P9 restore=P3. Any number of them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def again(path: Path, verify: bool, as_json: bool) -> None:
-    """Go through a study again and compare every model, question and decision."""
-    with opened(path) as (study, database, lines), threadpool_limits(1):
-        found = replay(
-            database, study, time.perf_counter, lines, lambda done, of: bar("step", done, of)
+def again(
+    path: Path, more: tuple[str, ...], verify: bool, what_if: tuple[str, ...], as_json: bool
+) -> None:
+    """Go through a study again and compare every model, question and decision.
+
+    With --what-if, go through it under other settings and put that beside the original.
+    """
+    if more and not what_if:
+        raise InvalidParameter(f"{more[0]!r} stands alone; settings to suppose follow --what-if.")
+    if what_if and verify:
+        raise InvalidParameter("--verify and --what-if exclude each other: give one of them.")
+    with opened(path) as (study, database, lines):
+        if what_if:
+            _suppose(database, study, (*what_if, *more), as_json)
+        else:
+            _compare(database, study, lines, verify, as_json)
+
+
+def _suppose(database: Database, study: LoadedStudy, words: Sequence[str], as_json: bool) -> None:
+    change = supposing.read(words, study.settings, database.read(monitoring.people))
+    with ThreadPoolExecutor(_cores()) as pool:
+        found = trajectories.what_if(
+            database,
+            study,
+            change,
+            time.perf_counter,
+            lambda done, of: bar("supposing", done, of),
+            pool.map,
         )
+    if as_json:
+        click.echo(json.dumps({"supposed": list(words), **asdict(found)}))
+        return
+    for line in telling.table(found, change, study):
+        click.echo(line)
+
+
+def _compare(
+    database: Database, study: LoadedStudy, lines: Lines, verify: bool, as_json: bool
+) -> None:
+    found = replay(
+        database,
+        study,
+        time.perf_counter,
+        lines,
+        lambda done, of: bar("step", done, of),
+        _cores(),
+    )
     if as_json:
         click.echo(json.dumps(asdict(found)))
     else:
@@ -111,7 +167,9 @@ def _print(found: Replayed) -> None:
     if found.original_seconds:
         click.echo(
             f"The worker spent {found.original_seconds:.1f} s on the same fits, audits and "
-            "choices; a replay has to make every one of them again."
+            "choices. A replay cannot take much less than that divided by the number of cores "
+            f"({found.cores} here): each of them is made again, and each model begins where the "
+            "one before it ended."
         )
     if found.erased:
         numbers = ", ".join(map(str, found.erased))

@@ -23,7 +23,11 @@ def _answers(path: Path) -> Triplets:
     if not path.is_dir() and not is_log(path):
         return as_triplets(path)
     with opened(path) as (study, database, _):
-        rows = database.read(lambda c: [*priors.counted(c), *learning.counted(c)])
+        given = database.read(learning.counted)
+        rows = [
+            *database.read(priors.counted),
+            *((one.anchor, one.nearer, one.farther) for one in given if not one.excluded),
+        ]
         return as_triplets(rows, len(study.items), labels=[item.key for item in study.items])
 
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,19 @@ import numpy as np
 from lore_active import __version__
 from lore_active.study import LoadedStudy
 from server import log, prior_files
-from server.exports import ANSWERS, csv_text, embedding_csv, events_jsonl, utc
+from server.exports import (
+    ANSWERS,
+    Progress,
+    answer_rows,
+    answers_csv,
+    csv_text,
+    embedding_csv,
+    events_jsonl,
+    utc,
+)
 from server.store import monitoring as store
 from server.store.database import Database
-
-Progress = Callable[[int], None]
+from server.store.monitoring import AT_ONCE
 
 MEANINGS = {
     "seq": "place in the order in which answers were stored, from 1",
@@ -120,22 +127,8 @@ def _private(path: str, flags: int) -> int:
 
 def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[list[dict[str, Any]]]:
     """Answers as named cells, some thousand at once."""
-    last, count = 0, 0
-    while rows := database.read(partial(store.answers_for_export, seq=last)):
-        last = rows[-1][0]
-        found = [dict(zip(ANSWERS, row, strict=True)) for row in rows]
-        count += len(found)
-        progress(count)
-        yield [row for row in found if not (choice.without_excluded and row["excluded"])]
-
-
-def _answers(database: Database, choice: Choice, progress: Progress) -> Iterator[str]:
-    yield csv_text([ANSWERS])
-    for rows in _rows(database, choice, progress):
-        for row in rows:
-            row["received_at_utc"] = utc(row["received_at_utc"])
-            row["asked_at_utc"] = utc(row["asked_at_utc"])
-        yield csv_text(row.values() for row in rows)
+    for rows in answer_rows(database, choice.without_excluded, progress):
+        yield [dict(zip(ANSWERS, row, strict=True)) for row in rows]
 
 
 def _participants(database: Database, choice: Choice) -> Iterator[str]:
@@ -173,7 +166,7 @@ def _csv_files(
     database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
 ) -> list[Path]:
     return [
-        _put(out / "answers.csv", _answers(database, choice, progress)),
+        _put(out / "answers.csv", answers_csv(database, study, choice.without_excluded, progress)),
         _put(out / "participants.csv", _participants(database, choice)),
         _put(out / "items.csv", _items(study)),
         _put(out / "embedding.csv", embedding_csv(database, study)),
@@ -285,7 +278,10 @@ def _psych_ds(
     path.write_text(json.dumps(description, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return [
         path,
-        _put(data / f"{stem}_task-answers_data.csv", _answers(database, choice, progress)),
+        _put(
+            data / f"{stem}_task-answers_data.csv",
+            answers_csv(database, study, choice.without_excluded, progress),
+        ),
         _put(data / f"{stem}_task-participants_data.csv", _participants(database, choice)),
         _dictionary(out / "README.md", {"answers": ANSWERS, "participants": PARTICIPANTS}),
     ]
@@ -296,8 +292,10 @@ def _log(
 ) -> list[Path]:
     path = out / f"{study.name}.log.jsonl"
     with open(path, "wb", opener=_private) as file:
-        for line in log.lines(database, study, choice.pseudonyms):
+        for number, line in enumerate(log.lines(database, study, choice.pseudonyms)):
             file.write(line)
+            if number % AT_ONCE == 0:
+                progress(number)
     return [path]
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from lore_active.formats import safe
@@ -41,8 +41,11 @@ ANSWERS = (
     "model_version",
     "question",
 )
-_TIMES = (ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc"))
+_EXCLUDED = ANSWERS.index("excluded")
+# Two times, side by side.
+_RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
 
+Progress = Callable[[int], None]
 Writer = Callable[[Database, LoadedStudy], Iterator[str] | Iterator[bytes]]
 
 
@@ -70,18 +73,41 @@ def utc(ms: int | None) -> str:
     """A time as ISO 8601; empty for none."""
     if ms is None:
         return ""
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    minute, rest = divmod(ms, 60_000)
+    return f"{_minute(minute)}:{rest // 1000:02d}.{rest % 1000:03d}+00:00"
 
 
-def answers_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
-    """Every answer, practice and excluded people included (each marked)."""
-    yield csv_text([ANSWERS])
-    last = 0
+@lru_cache(maxsize=1024)
+def _minute(minute: int) -> str:
+    """Times that follow each other share most of what they look like."""
+    return datetime.fromtimestamp(60 * minute, UTC).isoformat(timespec="minutes")[:-6]
+
+
+def answer_rows(
+    database: Database, without_excluded: bool = False, progress: Progress = lambda answers: None
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Answers with the cells of ANSWERS, some thousand at once."""
+    last = count = 0
     # Answers are never changed: parts read one after another fit together.
     while rows := database.read(partial(store.answers_for_export, seq=last)):
         last = rows[-1][0]
+        count += len(rows)
+        progress(count)
+        yield [row for row in rows if not row[_EXCLUDED]] if without_excluded else rows
+
+
+def answers_csv(
+    database: Database,
+    study: LoadedStudy,
+    without_excluded: bool = False,
+    progress: Progress = lambda answers: None,
+) -> Iterator[str]:
+    """Every answer, practice and excluded people included (each marked), unless unwanted."""
+    yield csv_text([ANSWERS])
+    for rows in answer_rows(database, without_excluded, progress):
         yield csv_text(
-            [utc(cell) if at in _TIMES else cell for at, cell in enumerate(row)] for row in rows
+            (*row[:_RECEIVED], utc(row[_RECEIVED]), utc(row[_ASKED]), *row[_ASKED + 1 :])
+            for row in rows
         )
 
 

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
+from lore_active.questions import Source
 from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy
+from lore_active.types import Mapper
 from server.store import learning, priors
 from server.store.database import Database
-from server.store.learning import Change, Step
+from server.store.learning import Change, ModelRow, Step
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Digest
 
 # Random questions that are always asked, from the schedule and the learner together.
 LEAST_RANDOM = 0.05
 BEFORE_ALL = Step(0, 0, 0, 0, 0, "", 0, (), 0, "", {})
 
 
-def new_learner(study: LoadedStudy, seed: int) -> Learner:
-    """The learner that a study's settings ask for."""
+def new_learner(
+    study: LoadedStudy,
+    seed: int,
+    source: Source | None = None,
+    lam: float | None = None,
+    mapper: Mapper = map,
+) -> Learner:
+    """The learner that a study's settings ask for; replay may give it less to choose from."""
     settings = study.settings
     stopping = settings.stopping
     return Learner(
@@ -31,6 +45,9 @@ def new_learner(study: LoadedStudy, seed: int) -> Learner:
         selector_named(settings.learning.selector),
         RankSettled(stopping.confidence, stopping.audits, stopping.min_answers or None),
         least_random=max(0.0, LEAST_RANDOM - settings.session.random),
+        source=source,
+        lam=lam,
+        mapper=mapper,
     )
 
 
@@ -38,16 +55,23 @@ class Fold:
     """A learner that goes through steps; the worker lives them, replay goes through them again.
 
     `numbers` holds the learner's numbers of the web's own questions that the database does not
-    have yet. `timer` gives seconds, for measuring work.
+    have yet. `timer` gives seconds, for measuring work. `fixed` names participants whose exclusion
+    is already decided, whatever the journal says of them.
     """
 
     def __init__(
-        self, database: Database, study: LoadedStudy, learner: Learner, timer: Callable[[], float]
+        self,
+        database: Database,
+        study: LoadedStudy,
+        learner: Learner,
+        timer: Callable[[], float],
+        fixed: frozenset[int] = frozenset(),
     ) -> None:
         self.database = database
         self.study = study
         self.learner = learner
         self.timer = timer
+        self.fixed = fixed
         self.numbers: dict[int, int] = {}
 
     def again(self, step: Step, before: Step, as_asked: bool = False) -> tuple[list[Query], str]:
@@ -58,11 +82,7 @@ class Fold:
         """
         self.take_in(step, before)
         self.learn(step, {})
-        if as_asked:
-            rows = self.database.read(lambda c: learning.asked_in(c, step.id))
-            queries = [self.learner.issue(*row) for row in rows]
-        else:
-            queries = self.ask(step, {})
+        queries = self.as_asked(step) if as_asked else self.ask(step, {})
         return queries, state_hash(self.learner, queries)
 
     def take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
@@ -97,6 +117,7 @@ class Fold:
                 continue
             side = self.learner.query(number).side_of(answer.chosen)
             self.learner.tell(number, side, str(answer.participant))
+        changes = [one for one in changes if one.participant not in self.fixed]
         for change in changes:
             self._change(change)
         return numbers, bool(changes)
@@ -115,6 +136,13 @@ class Fold:
         act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
         act(str(change.participant))
 
+    def due(self, changed: bool) -> str:
+        """What should be done after taking in: "audit", "refit" or nothing ("")."""
+        due = self.learner.due()
+        if due is None and changed and self.learner.audits:
+            return "audit"
+        return due or ""
+
     def learn(self, step: Step, seconds: dict[str, float]) -> None:
         """Do the step's work; none, where what it was done with has been erased since."""
         if step.work and (self.learner.audits or step.work == "audit") and self.learner.counted:
@@ -124,6 +152,11 @@ class Fold:
             else:
                 self.learner.refit()
             seconds[step.work] = self.timer() - begun
+
+    def as_asked(self, step: Step) -> list[Query]:
+        """The step's questions as they were chosen then."""
+        rows = self.database.read(lambda c: learning.asked_in(c, step.id))
+        return [self.learner.issue(*row) for row in rows]
 
     def ask(self, step: Step, seconds: dict[str, float]) -> list[Query]:
         """The step's questions."""
@@ -137,6 +170,18 @@ class Fold:
 
 def state_hash(learner: Learner, queries: list[Query]) -> str:
     """A digest of the model to the last bit, of the questions just asked, and of the decision."""
+    return with_queries(model_digest(learner), queries)
+
+
+def with_queries(digest: Digest, queries: list[Query]) -> str:
+    """The digest, when it has taken in the questions too."""
+    for query in queries:
+        digest.update(repr(query).encode())
+    return digest.hexdigest()
+
+
+def model_digest(learner: Learner) -> Digest:
+    """A digest of the model and the decision, before the questions."""
     digest = hashlib.sha256()
     model = learner.model
     if model is not None:
@@ -150,10 +195,47 @@ def state_hash(learner: Learner, queries: list[Query]) -> str:
             repr((model.version, model.up_to, model.rank, model.lam, model.temperature)).encode()
         )
         digest.update(repr(_plain(learner.decision)).encode())
-    for query in queries:
-        digest.update(repr(query).encode())
-    return digest.hexdigest()
+    return digest
 
 
 def _plain(decision: Decision) -> tuple[Any, ...]:
     return decision.stop, decision.settled, decision.rank, decision.words
+
+
+def reasons(decision: Decision) -> str:
+    """A decision's criteria as they are stored."""
+    return json.dumps([asdict(one) for one in decision.reasons], ensure_ascii=False)
+
+
+def model_row(learner: Learner, step: Step) -> ModelRow:
+    """The learner's model as a step publishes it; one without dimensions, where there is none."""
+    estimate, model = learner.estimate, learner.model
+    spread = learner.uncertainty()
+    count, rank = estimate.embedding.shape
+    if spread is None or rank == 0:
+        spread = np.zeros((count, rank, rank))
+    summary = {
+        "spectrum": estimate.spectrum.tolist(),
+        "evidence": [asdict(one) for one in estimate.evidence],
+        "progressive": asdict(estimate.progressive),
+        "ceiling": estimate.ceiling,
+        "random_share": learner.random_share,
+    }
+    return ModelRow(
+        version=step.version,
+        step=step.id,
+        up_to_seq=step.up_to_seq,
+        answers=estimate.answers,
+        audit=int(step.work == "audit"),
+        rank=estimate.rank,
+        lam=estimate.lam,
+        temperature=estimate.temperature,
+        objective=0.0 if model is None else model.objective,
+        seed=learner.seed,
+        picture=np.ascontiguousarray(estimate.picture[:, :rank]).tobytes(),
+        embedding=np.ascontiguousarray(estimate.embedding).tobytes(),
+        spread=np.ascontiguousarray(spread).tobytes(),
+        summary=json.dumps(summary),
+        hash=step.hash,
+        fingerprint=fingerprint(),
+    )

@@ -97,12 +97,12 @@ def _events(
     )
     yield "study", msgspec.to_builtins(head)
     for table in dumping.TABLES:
+        blobs = [name for name, kind in dumping.columns(c, table).items() if kind == "BLOB"]
         for row in dumping.rows(c, table):
             if pseudonyms:
                 row = dumping.nameless(table, row)
-            for name, value in row.items():
-                if isinstance(value, bytes):
-                    row[name] = {"base64": base64.b64encode(value).decode()}
+            for name in blobs:
+                row[name] = {"base64": base64.b64encode(row[name]).decode()}
             yield table, row
 
 
@@ -137,7 +137,7 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
                     expected,
                     f"this is line {said} of the original; lines are missing, doubled or swapped.",
                 )
-            raise BadLog(expected, "the line, or where it stands, was changed.")
+            raise BadLog(expected, "this line, or the one before it, was changed or moved.")
         seal = now
         try:
             event = msgspec.json.decode(body, type=_Event)
@@ -184,7 +184,7 @@ def _put_all(
         for line, kind, row in events:
             if kind == "end":
                 break
-            if kind not in known or not set(row) <= known[kind]:
+            if kind not in known or not row.keys() <= known[kind].keys():
                 raise BadLog(line, f"a row of {kind!r} that this version does not know.")
             try:
                 where[kind, row[dumping.KEYS.get(kind, "id")]] = line

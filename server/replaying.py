@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lore_active.choice import Choice
 from lore_active.errors import LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Query
+from lore_active.model import Model
 from lore_active.study import LoadedStudy
-from server.fold import BEFORE_ALL, Fold, new_learner
+from server.fold import (
+    BEFORE_ALL,
+    Fold,
+    model_digest,
+    model_row,
+    new_learner,
+    reasons,
+    with_queries,
+)
 from server.store import collection, erasing, learning
 from server.store.database import Database
 from server.store.learning import ModelRow, Step
 
+if TYPE_CHECKING:
+    from hashlib import _Hash as Digest
+
 # On another machine or version the last bits differ, and a fit ends where its steps are small, not
 # where the last bit is right: coordinates may differ by this share of their spread.
 TOLERANCE = 0.02
+# Choices that may wait for a core; each holds what was known when it was made.
+MOST_WAITING = 4
 Progress = Callable[[int, int], None]
 
 
@@ -48,6 +67,7 @@ class Replayed:
     original_seconds: float = 0.0
     erased: list[int] = field(default_factory=list)
     steps_erased: int = 0
+    cores: int = 1
 
 
 def replay(
@@ -56,50 +76,60 @@ def replay(
     timer: Callable[[], float],
     lines: dict[tuple[str, int], int] | None = None,
     progress: Progress = lambda done, of: None,
+    cores: int = 1,
 ) -> Replayed:
     """Re-run every step of the journal and compare it with what was published.
 
-    Bit for bit where the fingerprint is the same. Elsewhere the questions are taken as they were
-    asked, and models may differ by TOLERANCE. `lines` tells where each row stands in a log.
+    Bit for bit where the fingerprint is the same. Elsewhere the choice of questions is not made
+    again, and models may differ by TOLERANCE. `lines` tells where each row stands in a log.
+    The learner goes on with the questions as they were asked, so one that was not chosen so does
+    not hide what comes after; choices are therefore checked beside the fits, on all `cores`.
 
     Where somebody's answers were erased, steps before that cannot come out again: they are counted
     in `steps_erased`. The models after it never used those answers and must come out, bit for bit.
     """
-    begun, result = timer(), Replayed()
+    begun, result = timer(), Replayed(cores=cores)
     state = database.read(collection.state)
     assert state is not None
     steps = database.read(learning.steps)
-    prints = database.read(learning.fingerprints)
-    result.fingerprint_match = prints <= {fingerprint()}
-    exact = result.fingerprint_match
+    result.fingerprint_match = database.read(learning.fingerprints) <= {fingerprint()}
     result.erased = [one[0] for one in database.read(erasing.erased)]
     gone = database.read(erasing.answers_gone)
-    fold = Fold(database, study, new_learner(study, state.seed), timer)
-    before = BEFORE_ALL
-    for done, step in enumerate(steps):
-        progress(done, len(steps))
-        checks = _Checks(step, fold, lines or {}, result, exact)
-        try:
-            queries, digest = fold.again(step, before, as_asked=not exact or gone > 0)
-        except LoreError as error:
-            # Other questions came out before, so these answers are about none of them.
-            checks.differs("steps", step.id, f"it cannot go on from here: {error}")
-            break
-        before = step
-        result.original_seconds += sum(step.seconds.values())
-        if step.up_to_event < gone:
-            result.steps_erased += 1
-            continue
-        checks.model(database.read(lambda c, at=step.id: learning.model_of_step(c, at)))  # type: ignore[misc]
-        checks.decision(database.read(lambda c, at=step.id: learning.decision_of_step(c, at)))  # type: ignore[misc]
-        if exact and not gone:
-            checks.queries(
-                queries,
-                database.read(lambda c, at=step.id: learning.scored_in(c, at)),  # type: ignore[misc]
-            )
-            if digest != step.hash and not checks.found:
-                checks.differs("steps", step.id, "the state after the step has another hash.")
+    before, choices = BEFORE_ALL, deque[Callable[[], None]]()
+    # Numerical work lets go of the interpreter, so threads are enough, and nothing is copied.
+    with ThreadPoolExecutor(cores) as pool:
+        learner = new_learner(study, state.seed, mapper=pool.map if cores > 1 else map)
+        fold = Fold(database, study, learner, timer)
+        for done, step in enumerate(steps):
+            progress(done, len(steps))
+            checks = _Checks(step, fold, lines or {}, result)
+            try:
+                fold.take_in(step, before)
+                fold.learn(step, {})
+                if step.up_to_event < gone:
+                    result.steps_erased += 1
+                else:
+                    checks.model(database.read(partial(learning.model_of_step, step=step.id)))
+                    checks.decision(database.read(partial(learning.decision_of_step, step=step.id)))
+                digest = model_digest(learner)
+                proposal = learner.proposal(step.asked, step.pending) if step.asked else list
+                queries = fold.as_asked(step)
+            except LoreError as error:
+                # Questions or answers before are not as they were, so these are about none.
+                checks.differs("steps", step.id, f"it cannot go on from here: {error}")
+                break
+            if result.fingerprint_match and not gone:
+                stored = database.read(partial(learning.scored_in, step=step.id))
+                chosen = pool.submit(proposal)
+                choices.append(partial(checks.choice, chosen, queries, stored, digest))
+                while len(choices) > MOST_WAITING * cores:
+                    choices.popleft()()
+            result.original_seconds += sum(step.seconds.values())
+            before = step
+        while choices:
+            choices.popleft()()
     progress(len(steps), len(steps))
+    result.mismatches.sort(key=lambda one: one.step)
     result.seconds = timer() - begun
     return result
 
@@ -108,15 +138,10 @@ class _Checks:
     """One step's comparisons."""
 
     def __init__(
-        self,
-        step: Step,
-        fold: Fold,
-        lines: dict[tuple[str, int], int],
-        result: Replayed,
-        exact: bool,
+        self, step: Step, fold: Fold, lines: dict[tuple[str, int], int], result: Replayed
     ) -> None:
-        self.step, self.fold, self.lines = step, fold, lines
-        self.result, self.exact = result, exact
+        self.step, self.fold, self.lines, self.result = step, fold, lines, result
+        self.exact = result.fingerprint_match
         self.found = False
 
     def differs(self, table: str, row: int, what: str) -> None:
@@ -129,57 +154,77 @@ class _Checks:
         if stored is None:
             return
         self.result.models_checked += 1
-        model = self.fold.learner.model
-        if model is None and stored.rank == 0:
+        learner = self.fold.learner
+        if self.exact:
+            now = model_row(learner, self.step)
+            other = [
+                one.name
+                for one in fields(ModelRow)
+                if getattr(stored, one.name) != getattr(now, one.name)
+            ]
+            if other:
+                what = f"model {stored.version} does not come out so now: {', '.join(other)}."
+                self.differs("models", stored.version, what)
+        elif learner.model is not None:
+            self._similar(stored, learner.model)
+        elif stored.rank > 0:
+            what = f"now there is no model {stored.version} at all."
+            self.differs("models", stored.version, what)
+
+    def _similar(self, stored: ModelRow, model: Model) -> None:
+        """The same rank, and the same space up to the signs of its axes."""
+        if model.rank != stored.rank:
+            what = f"rank {stored.rank}, but now it is {model.rank}."
+            self.differs("models", stored.version, what)
             return
-        if model is None or model.rank != stored.rank:
-            rank = None if model is None else model.rank
-            self.differs("models", stored.version, f"rank {stored.rank}, but now it is {rank}.")
-            return
-        shape = model.embedding.shape
         if len(stored.embedding) != model.embedding.nbytes:
             self.differs("models", stored.version, "its coordinates are not of its items and rank.")
             return
-        published = np.frombuffer(stored.embedding).reshape(shape)
-        if self.exact:
-            same = published.tobytes() == np.ascontiguousarray(model.embedding).tobytes()
-        else:
-            # The same space up to the signs of its axes.
-            gap = np.minimum(
-                np.abs(published - model.embedding), np.abs(published + model.embedding)
-            )
-            spread = float(np.sqrt(np.mean(published**2))) if published.size else 1.0
-            same = not gap.size or float(gap.max()) <= TOLERANCE * spread
-        if not same:
+        published = np.frombuffer(stored.embedding).reshape(model.embedding.shape)
+        gap = np.minimum(np.abs(published - model.embedding), np.abs(published + model.embedding))
+        spread = float(np.sqrt(np.mean(published**2))) if published.size else 1.0
+        if gap.size and float(gap.max()) > TOLERANCE * spread:
             what = f"model {stored.version} has other coordinates than come out now."
             self.differs("models", stored.version, what)
-        elif self.exact and (stored.lam, stored.temperature) != (model.lam, model.temperature):
-            self.differs("models", stored.version, "λ or temperature differ from what comes out.")
 
-    def decision(self, stored: tuple[bool, bool, int, str] | None) -> None:
+    def decision(self, stored: tuple[bool, bool, int, str, str] | None) -> None:
         """The published decision against the one that comes out now."""
         if stored is None:
             return
         self.result.decisions_checked += 1
         now = self.fold.learner.decision
-        again = (now.stop, now.settled, now.rank, now.words)
-        if (stored if self.exact else stored[:3]) != (again if self.exact else again[:3]):
+        again = (now.stop, now.settled, now.rank, now.words, reasons(now))
+        compared = len(again) if self.exact else 3
+        if stored[:compared] != again[:compared]:
             what = f"the decision was {stored[3]!r}, but now it is {now.words!r}"
             self.differs("decisions", self.step.id, what)
 
-    def queries(
-        self, queries: list[Query], stored: list[tuple[int, int, int, int, int, str, float]]
+    def choice(
+        self,
+        chosen: Future[list[Choice]],
+        queries: list[Query],
+        stored: list[tuple[int, int, float]],
+        digest: Digest,
     ) -> None:
-        """The questions asked then against those that are chosen now."""
+        """The questions asked then against those that are chosen now, and the step's hash."""
         self.result.queries_checked += len(stored)
-        if len(queries) != len(stored):
-            what = f"{len(stored)} questions were asked, but now there are {len(queries)}."
+        now = chosen.result()
+        if len(now) != len(stored):
+            what = f"{len(stored)} questions were asked, but now there are {len(now)}."
             self.differs("steps", self.step.id, what)
             return
-        for query, (row, learner, anchor, one, other, purpose, score) in zip(
-            queries, stored, strict=True
-        ):
-            options = tuple(sorted((query.left, query.right)))
-            again = (query.id, query.anchor, options, query.purpose, query.score)
-            if again != (learner, anchor, tuple(sorted((one, other))), purpose, score):
+        again = []
+        for one, query, (row, learner, score) in zip(now, queries, stored, strict=True):
+            anchor, left, right = (int(item) for item in one.row)
+            # Sides are drawn again for whoever is given a question.
+            options = {query.left, query.right}
+            chosen_now = (anchor, {left, right}, one.purpose, one.score, learner)
+            if chosen_now != (query.anchor, options, query.purpose, score, query.id):
                 self.differs("queries", row, f"question {row} is not the one chosen now.")
+            margin = -query.margin if left != query.left and query.margin else query.margin
+            seed = (query.seed[0], query.seed[1] - 1)
+            again.append(
+                replace(query, left=left, right=right, margin=margin, score=one.score, seed=seed)
+            )
+        if not self.found and with_queries(digest, again) != self.step.hash:
+            self.differs("steps", self.step.id, "the state after the step has another hash.")

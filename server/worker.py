@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
-from server.fold import BEFORE_ALL, Fold, new_learner, state_hash
+from server.fold import BEFORE_ALL, Fold, model_row, new_learner, reasons, state_hash
 from server.store import collection, learning
 from server.store.database import Connection, Database
 from server.store.learning import ModelRow, Ready, Step
@@ -126,15 +126,12 @@ class Worker:
         """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
         seconds: dict[str, float] = {}
         numbers, changed = self.fold.take_in(step, before)
-        due = self.learner.due()
-        if due is None and changed and self.learner.audits:
-            due = "audit"
-        step = replace(step, work=due or "")
+        step = replace(step, work=self.fold.due(changed))
         self.fold.learn(step, seconds)
         # The learner counts its versions anew when somebody is excluded; published ones go on.
         # Where a model's answers are taken out again there is none: that is published, too.
         known = self.learner.model is not None or before.version > 0
-        fresh = known and bool(due or changed)
+        fresh = known and bool(step.work or changed)
         version = before.version + int(fresh)
         pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
         step = replace(step, pending=pending, asked=asked, version=version)
@@ -142,7 +139,7 @@ class Worker:
         digest = state_hash(self.learner, queries)
         step = replace(step, hash=digest, seconds=seconds)
         # Made here and not while publishing: the database is locked for everybody then.
-        model = self._model_row(step) if fresh else None
+        model = model_row(self.learner, step) if fresh else None
         return Outcome(numbers, queries, model, self.learner.decision), step
 
     def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
@@ -186,7 +183,7 @@ class Worker:
             decision.settled,
             decision.rank,
             decision.words,
-            [asdict(one) for one in decision.reasons],
+            reasons(decision),
         )
         state = collection.state(c)
         assert state is not None
@@ -195,38 +192,6 @@ class Worker:
         if newly and state.status == "running":
             collection.set_state(c, status="stopped", reason=decision.words)
             collection.add_event(c, "stop", "stopping rule", step.at, reason=decision.words)
-
-    def _model_row(self, step: Step) -> ModelRow:
-        estimate, model = self.learner.estimate, self.learner.model
-        spread = self.learner.uncertainty()
-        count, rank = estimate.embedding.shape
-        if spread is None or rank == 0:
-            spread = np.zeros((count, rank, rank))
-        summary = {
-            "spectrum": estimate.spectrum.tolist(),
-            "evidence": [asdict(one) for one in estimate.evidence],
-            "progressive": asdict(estimate.progressive),
-            "ceiling": estimate.ceiling,
-            "random_share": self.learner.random_share,
-        }
-        return ModelRow(
-            version=step.version,
-            step=step.id,
-            up_to_seq=step.up_to_seq,
-            answers=estimate.answers,
-            audit=int(step.work == "audit"),
-            rank=estimate.rank,
-            lam=estimate.lam,
-            temperature=estimate.temperature,
-            objective=0.0 if model is None else model.objective,
-            seed=self.learner.seed,
-            picture=np.ascontiguousarray(estimate.picture[:, :rank]).tobytes(),
-            embedding=np.ascontiguousarray(estimate.embedding).tobytes(),
-            spread=np.ascontiguousarray(spread).tobytes(),
-            summary=json.dumps(summary),
-            hash=step.hash,
-            fingerprint=fingerprint(),
-        )
 
     # ---- coming back ----------------------------------------------------------------------------
 

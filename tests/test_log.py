@@ -12,7 +12,7 @@ import pytest
 
 from server import log
 from server.replaying import replay
-from server.store.dumping import TABLES
+from server.store.dumping import KEYS, TABLES
 from tests.studying import Desk, Person
 
 TOML = """
@@ -107,64 +107,143 @@ def test_it_replays_bit_for_bit_from_the_database_and_from_the_log(desk, written
     database.close()
 
 
+def changed_answer(lines, at, rng):
+    rows = [k for k, line in enumerate(lines) if b'"kind":"answers"' in line]
+    at = rows[at % len(rows)]
+    left, right = b'"side":"left"', b'"side":"right"'
+    old, new = (left, right) if left in lines[at] else (right, left)
+    lines[at] = lines[at].replace(old, new)
+    return at
+
+
+def edited_model(lines, at, rng):
+    rows = [k for k, line in enumerate(lines) if b'"kind":"models"' in line]
+    at = rows[at % len(rows)]
+    old, new = ((b'"rank":', b'"rank":1'), (b'"base64":"', b'"base64":"A'))[int(rng.integers(2))]
+    lines[at] = lines[at].replace(old, new, 1)
+    return at
+
+
+def flipped_bit(lines, at, rng):
+    raw = bytearray(lines[at])
+    spot = int(rng.integers(len(raw) - 1))
+    raw[spot] ^= 1 << int(rng.integers(7))
+    if raw[spot] == ord("\n"):
+        raw[spot] = ord("?")
+    lines[at] = bytes(raw)
+    return at
+
+
+def lost_line(lines, at, rng):
+    del lines[at]
+    return at
+
+
+def doubled_line(lines, at, rng):
+    lines.insert(at, lines[at])
+    return at + 1
+
+
+def swapped_lines(lines, at, rng):
+    at, other = sorted(int(k) for k in rng.choice(len(lines), 2, replace=False))
+    lines[at], lines[other] = lines[other], lines[at]
+    return at
+
+
+def cut_line(lines, at, rng):
+    lines[at] = lines[at][: int(rng.integers(1, len(lines[at])))] + b"\n"
+    return at
+
+
+def truncated_tail(lines, at, rng):
+    """At any byte: at the end of a line, or within one."""
+    kept = lines[at][: int(rng.integers(len(lines[at])))]
+    lines[at:] = [kept] if kept and rng.random() < 0.5 else []
+    return at
+
+
+CORRUPTIONS = (
+    *(changed_answer, edited_model, flipped_bit, lost_line),
+    *(doubled_line, swapped_lines, cut_line, truncated_tail),
+)
+
+
 def test_every_single_line_corruption_is_found_in_its_line(written, tmp_path):
     original = written.read_bytes().splitlines(keepends=True)
     rng = np.random.default_rng(7)
     path = tmp_path / "bad.jsonl"
     for case in range(200):
-        lines = list(original)
-        at = int(rng.integers(len(lines)))
-        kind = ("flip", "lose", "double", "swap", "cut", "truncate")[case % 6]
-        if kind == "flip":
-            raw = bytearray(lines[at])
-            spot = int(rng.integers(len(raw) - 1))
-            raw[spot] ^= 1 << int(rng.integers(7))
-            if raw[spot] == ord("\n"):
-                raw[spot] = ord("?")
-            lines[at] = bytes(raw)
-        elif kind == "lose":
-            del lines[at]
-        elif kind == "double":
-            lines.insert(at, lines[at])
-            at += 1
-        elif kind == "swap":
-            at = min(at, len(lines) - 2)
-            lines[at], lines[at + 1] = lines[at + 1], lines[at]
-        elif kind == "cut":
-            lines[at] = lines[at][: int(rng.integers(1, len(lines[at])))] + b"\n"
-        else:
-            lines = lines[: max(at, 1)]
-            at = len(lines)
+        lines, corrupt = list(original), CORRUPTIONS[case % len(CORRUPTIONS)]
+        at = corrupt(lines, int(rng.integers(len(lines))), rng)
+        assert lines != original
         path.write_bytes(b"".join(lines))
         with path.open("rb") as file, pytest.raises(log.BadLog) as caught:
             for _ in log.read(file):
                 pass
-        assert caught.value.line == at + 1, (kind, at, caught.value)
+        assert caught.value.line == at + 1, (corrupt.__name__, at, caught.value)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE queries SET left = right, right = left WHERE id = "
-        "(SELECT query FROM answers JOIN queries ON queries.id = query WHERE seq > 20 "
-        "AND purpose IN ('cover', 'active', 'random') ORDER BY seq LIMIT 1)",
-        "UPDATE models SET rank = rank + 1 WHERE version = 3",
-        "UPDATE models SET embedding = zeroblob(length(embedding)) WHERE version = 4 AND rank > 0",
-        "UPDATE decisions SET words = 'Stop!' WHERE step = (SELECT max(step) FROM decisions)",
-        "UPDATE queries SET score = score + 1 WHERE id = "
-        "(SELECT max(id) FROM queries WHERE step IS NOT NULL)",
-    ],
+def test_a_line_that_was_sealed_anew_is_found_by_the_one_after_it(written, tmp_path):
+    lines = written.read_bytes().splitlines(keepends=True)
+    at = next(k for k, line in enumerate(lines) if b'"side":"left"' in line)
+    seal = json.loads(lines[at - 1])["seal"]
+    body = lines[at][: lines[at].rindex(b',"seal"')] + b"}"
+    lines[at] = log._sealed(body.replace(b'"left"', b'"right"', 1), seal)[0]
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b"".join(lines))
+    with path.open("rb") as file, pytest.raises(log.BadLog, match="or the one before it"):
+        for _ in log.read(file):
+            pass
+
+
+FORGED = [
+    ("models", "SELECT max(version) FROM models WHERE rank > 0", "rank = rank + 1"),
+    ("models", "SELECT min(version) FROM models", "summary = replace(summary, '0', '1')"),
+    ("models", "SELECT version FROM models WHERE rank > 0 ORDER BY version LIMIT 1 OFFSET 1",
+     "embedding = zeroblob(length(embedding))"),
+    ("decisions", "SELECT max(step) FROM decisions", "words = 'Stop!'"),
+    ("decisions", "SELECT min(step) FROM decisions", "reasons = '[]'"),
+    ("queries", "SELECT max(id) FROM queries WHERE step IS NOT NULL", "score = score + 1"),
+    ("queries", "SELECT min(id) FROM queries WHERE step IS NOT NULL AND participant IS NULL",
+     "purpose = CASE purpose WHEN 'random' THEN 'active' ELSE 'random' END"),
+]  # fmt: skip
+# Sides exchanged under an answer make it another answer.
+CHANGED_ANSWER = (
+    "queries",
+    "SELECT query FROM answers JOIN queries ON queries.id = query WHERE seq > 20 "
+    "AND purpose IN ('cover', 'active', 'random') ORDER BY seq LIMIT 1",
+    "left = right, right = left",
 )
-def test_what_was_forged_with_care_does_not_come_out_again(desk, written, tmp_path, change):
-    study, database, where = log.load(written, tmp_path / "study.db", desk.clock)
-    raw = sqlite3.connect(tmp_path / "study.db")
-    changed = raw.execute(change).rowcount
+
+
+def replayed_when_forged(desk, written, folder, forged):
+    """A replay of a log whose seals were all made anew; and where the forged rows stand in it."""
+    study, database, where = log.load(written, folder / "study.db", desk.clock)
+    raw, lines = sqlite3.connect(folder / "study.db"), set()
+    for table, row, change in forged:
+        (number,) = raw.execute(row).fetchone()
+        done = raw.execute(
+            f"UPDATE {table} SET {change} WHERE {KEYS.get(table, 'id')} = ?", (number,)
+        )
+        assert done.rowcount == 1
+        lines.add(where[table, number])
     raw.commit()
     raw.close()
-    found = replay(database, study, time.perf_counter, where)
-    assert bool(found.mismatches) == bool(changed)
-    assert all(one.line is not None for one in found.mismatches)
+    found = replay(database, study, time.perf_counter, where, cores=2)
     database.close()
+    assert len(lines) == len(forged)
+    return found.mismatches, lines
+
+
+def test_what_was_forged_with_care_is_named_and_nothing_else(desk, written, tmp_path):
+    found, lines = replayed_when_forged(desk, written, tmp_path, FORGED)
+    assert {one.line for one in found} == lines
+
+
+def test_an_answer_changed_with_care_leads_to_other_models(desk, written, tmp_path):
+    found, _ = replayed_when_forged(desk, written, tmp_path, [CHANGED_ANSWER])
+    assert any("model" in one.what for one in found)
+    assert all(one.line is not None for one in found)
 
 
 def forged(path, change):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Row
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server.store.database import Connection
 
@@ -58,6 +58,18 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """An answer that a model can be fitted to, whoever gave it."""
+
+    seq: int
+    participant: int
+    anchor: int
+    nearer: int
+    farther: int
+    excluded: int
+
+
+@dataclass(frozen=True)
 class Change:
     """A participant excluded or restored, or a file of prior answers brought in or taken out."""
 
@@ -103,6 +115,20 @@ class ModelRow:
     fingerprint: str
 
 
+@dataclass(frozen=True)
+class Published:
+    """A published model without its coordinates, and what was decided with it."""
+
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    lam: float
+    summary: str
+    settled: int
+    words: str
+
+
 _MODEL = ", ".join(field.name for field in fields(ModelRow))
 
 
@@ -140,16 +166,17 @@ def told(c: Connection, after: int, up_to: int) -> list[Told]:
     return [Told(*row) for row in rows]
 
 
-def counted(c: Connection) -> list[tuple[int, int, int]]:
-    """(anchor, nearer, farther) of every answer that counts for the model now, in order."""
+def counted(c: Connection) -> list[Counted]:
+    """Every answer that can count, excluded people's included, in order."""
     rows = c.execute(
-        "SELECT q.anchor, CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
-        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END "
+        "SELECT a.seq, q.participant, q.anchor, "
+        "CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
+        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END, p.excluded "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "JOIN participants p ON p.id = q.participant WHERE a.side IN ('left', 'right') "
-        "AND q.purpose NOT IN ('catch', 'practice') AND NOT p.excluded ORDER BY a.seq"
+        "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [Counted(*row) for row in rows]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[Change]:
@@ -319,36 +346,43 @@ def model_of_step(c: Connection, step: int) -> ModelRow | None:
     return None if row is None else ModelRow(*row)
 
 
+def published(c: Connection) -> list[Published]:
+    """Every model with its decision, in order."""
+    rows = c.execute(
+        "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, words "
+        "FROM models m JOIN decisions d ON d.step = m.step ORDER BY version"
+    )
+    return [Published(*row) for row in rows]
+
+
 def fingerprints(c: Connection) -> set[str]:
     """What the models were made with."""
     return {row[0] for row in c.execute("SELECT DISTINCT fingerprint FROM models")}
 
 
-def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str] | None:
-    """(stop, settled, rank, words) of a step's decision."""
+def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, str] | None:
+    """(stop, settled, rank, words, reasons) of a step's decision."""
     row = c.execute(
-        "SELECT stop, settled, rank, words FROM decisions WHERE step = ?", (step,)
+        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step = ?", (step,)
     ).fetchone()
-    return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3])
+    return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3], row[4])
 
 
-def scored_in(c: Connection, step: int) -> list[tuple[int, int, int, int, int, str, float]]:
-    """(query, learner's number, anchor, left, right, purpose, score) of a step's questions."""
+def scored_in(c: Connection, step: int) -> list[tuple[int, int, float]]:
+    """(query, learner's number, score) of the questions that the learner asked in a step."""
     rows = c.execute(
-        "SELECT id, learner, anchor, left, right, purpose, score FROM queries "
-        "WHERE step = ? ORDER BY learner",
-        (step,),
+        "SELECT id, learner, score FROM queries WHERE step = ? ORDER BY learner", (step,)
     )
-    return [(row[0], row[1], row[2], row[3], row[4], row[5], row[6]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def add_decision(
-    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: Any
+    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: str
 ) -> None:
-    """Write down what the stopping rule says."""
+    """Write down what the stopping rule says; its reasons as JSON."""
     c.execute(
         "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
-        (step, int(stop), int(settled), rank, words, json.dumps(reasons, ensure_ascii=False)),
+        (step, int(stop), int(settled), rank, words, reasons),
     )
 
 

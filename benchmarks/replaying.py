@@ -1,0 +1,176 @@
+"""How long a replay takes beside the worker, and how long and how large a big export gets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.collecting import collected
+from benchmarks.serving import words_study
+from benchmarks.tables import Page
+from lore_active import information, kernels
+from lore_active.questions import AllQuestions, count_possible
+from server.clock import now
+from server.opening import open_study
+
+ITEMS = 50
+EACH = 100
+# The command as users run it; then what it took, as the last line.
+MEASURED = """
+import json, resource, sys, time
+from server.commands import main
+begun = time.perf_counter()
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+spent = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({"code": code or 0, "wall": time.perf_counter() - begun,
+                  "processor": spent.ru_utime + spent.ru_stime, "kilobytes": spent.ru_maxrss}))
+"""
+
+
+def measured(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a command with --json prints, and what it took in a process of its own."""
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURED, *(str(one) for one in arguments), "--json"],
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stderr
+    printed, took = (json.loads(line) for line in told.stdout.strip().splitlines())
+    return printed, took
+
+
+def replay_table(page: Page, folder: Path, answers: int) -> None:
+    """A study lived by the worker, and the same replayed."""
+    kernels.warm()
+    information.warm()
+    with threadpool_limits(1):
+        worker = collected(
+            folder, ITEMS, answers, lambda done: _say(done, answers) if done % 500 == 0 else None
+        )
+    log = folder / "export" / "log" / f"{folder.name}.log.jsonl"
+    measured("export", folder, "--format", "log")
+    found, took = measured("replay", log, "--verify")
+    assert took["code"] == 0 and found["fingerprint_match"], found["mismatches"][:3]
+    page.text(
+        f"{answers:,} answers about {ITEMS} items through the service, a turn of the worker after "
+        "every ten; then `lore-active replay --verify` of the exported log in a new process, "
+        f"loading of the log included, on {os.cpu_count()} cores. Processor seconds, so that "
+        "others on the machine do not count."
+    )
+    page.table(
+        ["", ""],
+        [
+            ["models, questions, decisions compared bit for bit", f"{found['models_checked']:,}, "
+             f"{found['queries_checked']:,}, {found['decisions_checked']:,}"],
+            ["mismatches", len(found["mismatches"])],
+            ["worker, processor s", f"{worker:.1f}"],
+            ["replay, processor s", f"{took['processor']:.1f}"],
+            ["replay, s", f"{took['wall']:.1f}"],
+            ["replay / worker (processor)", f"{took['processor'] / worker:.2f}"],
+        ],
+    )  # fmt: skip
+    page.text(
+        "A tenth is out of reach on few cores, and the command says so. Whether a model is the "
+        "one that its answers lead to can be told to the last bit only by fitting them again, and "
+        "questions only by choosing them again; that is all the worker did. What a replay can do "
+        "is work side by side: an audit's five folds, and every choice of questions, which "
+        "depends on the model before it but on no other choice. Audits themselves stay in order, "
+        "since each begins at the model before it."
+    )
+
+
+def big_study(folder: Path, answers: int) -> Path:
+    """A study with many answers; the rows are put in directly."""
+    words_study(folder, ITEMS)
+    _, database = open_study(folder, now)
+    database.close()
+    raw, rng = sqlite3.connect(folder / "study.db"), np.random.default_rng(1)
+    raw.execute("PRAGMA synchronous = OFF")
+    triplets = AllQuestions(ITEMS).new(count_possible(ITEMS), set(), rng)
+    people = answers // EACH
+    raw.executemany(
+        "INSERT INTO participants (id, token, external, entry, agent, stage, trials, done, "
+        "arrived_at, seen_at) VALUES (?, ?, ?, '{}', 'a browser', 'finished', ?, ?, 1, 1)",
+        ((who, f"p{who}", f"PROLIFIC_PID={who:024x}", EACH, EACH) for who in range(1, people + 1)),
+    )
+    timings = '{"rt_ms":1500.0,"away":[],"viewport":[1440,900,2],"pointer":"mouse"}'
+    for who in range(1, people + 1):
+        first = (who - 1) * EACH + 1
+        picked = rng.choice(len(triplets), EACH, replace=False)
+        sides = np.where(rng.random(EACH) < 0.5, "left", "right").tolist()
+        rows = triplets[picked].tolist()
+        raw.executemany(
+            "INSERT INTO queries (id, origin, purpose, anchor, left, right, version, "
+            "score, seed, created_at, participant, slot, token, leased_at, expires_at) VALUES "
+            "(?, 'learner', 'active', ?, ?, ?, 1, 0.123456789, '1/2', 1, ?, ?, ?, 1, 1)",
+            ((first + k, *row, who, k, f"t{first + k}") for k, row in enumerate(rows)),
+        )
+        raw.executemany(
+            "INSERT INTO answers VALUES (?, ?, ?, 0, ?, 1234.5, ?)",
+            (
+                (first + k, first + k, side, 1_790_000_000_000 + first + k, timings)
+                for k, side in enumerate(sides)
+            ),
+        )
+    raw.commit()
+    raw.close()
+    return folder
+
+
+def export_table(page: Page, home: Path, sizes: list[int]) -> None:
+    """Exports of big studies: seconds and memory."""
+    rows = []
+    for answers in sizes:
+        _say(answers, sizes[-1])
+        folder = big_study(home / f"big{answers}", answers)
+        for name in ("csv", "log", "triplettools", "cblearn", "psych-ds"):
+            begun = time.perf_counter()
+            told, took = measured("export", folder, "--format", name, "--out", home / name)
+            assert took["code"] == 0
+            size = sum(Path(file).stat().st_size for file in told["files"])
+            rows.append(
+                [
+                    f"{answers:,}",
+                    name,
+                    f"{took['processor']:.1f}",
+                    f"{time.perf_counter() - begun:.1f}",
+                    f"{took['kilobytes'] / 1024:.0f}",
+                    f"{size / 2**20:.0f}",
+                ]
+            )
+    page.text("Exports, each in a process of its own; memory at its peak, the program included.")
+    page.table(["answers", "format", "processor s", "s", "memory MB", "written MB"], rows)
+
+
+def _say(done: int, of: int) -> None:
+    print(f"{done:,} of {of:,} answers", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--answers", type=int, default=10_000)
+    options.add_argument("--rows", type=int, default=1_000_000)
+    chosen = options.parse_args()
+    page = Page("replay", "Replay and big exports", "make bench-replay")
+    with tempfile.TemporaryDirectory() as home:
+        export_table(page, Path(home), [chosen.rows // 10, chosen.rows])
+        replay_table(page, Path(home) / "words", chosen.answers)
+    page.write()
+
+
+if __name__ == "__main__":
+    main()
