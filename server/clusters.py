@@ -26,7 +26,7 @@ def options(command: Command) -> Command:
     return click.option(
         "--jobs",
         type=click.IntRange(1),
-        help="Processes on this machine; all cores if not given.",
+        help="Processes on this machine.",
     )(command)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from lore_active.errors import InvalidParameter
 from lore_active.path import folds as folded
 from lore_active.rivals import METHODS, Method
+from lore_active.sweeps import sweep
 from lore_active.triplets import Triplets
 from server.trialling import Fold, Job
 
@@ -93,8 +94,12 @@ def compare(
     components: int,
     seed: int,
     progress: Progress = lambda name, done, of: None,
+    spread: bool = False,
 ) -> list[Result]:
-    """Every method on the same folds, one after another, each for `limit` seconds at most."""
+    """Every method on the same folds, each for `limit` seconds at most.
+
+    One after another, so that their seconds can be compared; or, with `spread`, as a sweep.
+    """
     if folds < 2:
         raise InvalidParameter(f"--folds is {folds}, but must be 2 or more.")
     if not limit > 0:
@@ -109,6 +114,25 @@ def compare(
         )
     # An embedding of N items fills N − 1 dimensions at most.
     most = min(components, answers.n_objects - 1)
+    jobs = [(method.key, answers, folds, most, seed, limit) for method in methods]
+    if not spread:
+        return [tried(*job, progress) for job in jobs]
+    return list(sweep(tried, jobs, lambda done, of: progress("methods", done, of)))
+
+
+def tried(
+    key: str,
+    answers: Triplets,
+    folds: int,
+    components: int,
+    seed: int,
+    limit: float,
+    progress: Progress = lambda name, done, of: None,
+) -> Result:
+    """One method over all folds; ended after `limit` seconds."""
+    method = METHODS[key]
+    if lacking := method.missing():
+        return Result(key, method.name, "missing", lacking, ())
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
         file = Path(home) / "answers.npz"
         np.savez(
@@ -118,17 +142,11 @@ def compare(
             farther=answers.farther,
             weights=answers.weight,
         )
-        results = []
-        for method in methods:
-            job = Job(method.key, str(file), answers.n_objects, folds, most, seed)
-            results.append(_tried(method, job, limit, progress))
-    return results
+        job = Job(key, str(file), answers.n_objects, folds, components, seed)
+        return _heard(method, job, limit, progress)
 
 
-def _tried(method: Method, job: Job, limit: float, progress: Progress) -> Result:
-    lacking = method.missing()
-    if lacking:
-        return Result(method.key, method.name, "missing", lacking, ())
+def _heard(method: Method, job: Job, limit: float, progress: Progress) -> Result:
     done: list[Fold] = []
     progress(method.name, 0, job.folds)
 

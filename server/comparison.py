@@ -11,7 +11,7 @@ import click
 from lore_active.errors import InvalidParameter
 from lore_active.rivals import METHODS
 from lore_active.triplets import Triplets, as_triplets
-from server import side_by_side
+from server import clusters, side_by_side
 from server.analysing import opened
 from server.comparing import Result, chosen, compare, verdict
 from server.log import is_log
@@ -54,6 +54,7 @@ def _answers(path: Path) -> Triplets:
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Picture: .svg or .html."
 )
+@clusters.options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     path: Path,
@@ -63,14 +64,22 @@ def command(
     components: int,
     seed: int,
     out: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
     as_json: bool,
 ) -> None:
-    """Put LORE beside other methods: held-out accuracy, rank and seconds."""
+    """Put LORE beside other methods: held-out accuracy, rank and seconds.
+
+    Methods run one after another, unless --jobs or --scheduler spreads them; seconds of methods
+    that ran side by side say less.
+    """
     if out is not None and out.suffix.lower() not in (".svg", ".html"):
         raise InvalidParameter(f"-o is {out}, but the picture must end in .svg or .html.")
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
     answers = _answers(path)
-    results = compare(answers, wanted, folds, seconds, components, seed, _progress)
+    with clusters.running(jobs, scheduler):
+        spread = jobs is not None or scheduler is not None
+        results = compare(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
     told = verdict(results)
     notes = _notes(answers, results, told, folds)

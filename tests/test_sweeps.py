@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from lore_active.observers import gaussian_space, simulated_answers
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 SIMULATE = ("simulate", "--items", 8, "--rank", 1, "--answers", 60, "--no-stop", "--json")
@@ -84,6 +87,21 @@ def test_a_plan_on_a_cluster_is_the_same_plan(cluster):
     (here,), (there,) = lines(run(*plan)), lines(run(*plan, "--scheduler", cluster))
     assert here == there
     assert here["forecasts"][0]["runs"] == 1
+
+
+def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
+    file = tmp_path / "answers.csv"
+    rows = simulated_answers(gaussian_space(8, 1, 1), 120, 2)
+    np.savetxt(file, rows, fmt="%d", delimiter=",", header="anchor,nearer,farther", comments="")
+    compare = ("compare", file, "--methods", "lore,lore-cv,soe", "--folds", 2, "--json")
+    found = [lines(run(*compare, *more))[0] for more in ((), ("--scheduler", cluster))]
+    for one in found:
+        for method in one["methods"]:
+            method.pop("seconds")
+            for fold in method["folds"]:
+                fold.pop("seconds")
+    assert found[0] == found[1]
+    assert [one["method"] for one in found[0]["methods"]] == ["lore", "lore-cv", "soe"]
 
 
 @pytest.mark.parametrize(
