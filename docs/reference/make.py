@@ -173,7 +173,7 @@ def columns() -> Iterator[str]:
     yield from ["`row` of a line whose `kind` is …", ""]
     for table, names in _stored().items():
         yield from [f"**{table}**", ""]
-        found = sorted(names - {dumping.SECRET.get(table)})
+        found = sorted(set(names) - {dumping.SECRET.get(table)})
         yield from _table(("field", "meaning"), ((f"`{n}`", ROWS[table][n]) for n in found))
     yield from ["## What `lore-active fit --out` writes", ""]
     yield from _file("embedding.csv", EMBEDDING.items())
@@ -189,11 +189,11 @@ def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield from _table(("column", "meaning"), ((f"`{column}`", words) for column, words in rows))
 
 
-def _stored() -> dict[str, set[str]]:
+def _stored() -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory() as home:
         app = _application(Path(home))
         (served,) = app.extensions["studies"].values()
-        found: dict[str, set[str]] = served.database.read(
+        found: dict[str, dict[str, str]] = served.database.read(
             lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES}
         )
         served.database.close()
