@@ -69,7 +69,7 @@ def replay_table(page: Page, folder: Path, answers: int) -> None:
         f"{answers:,} answers about {ITEMS} items through the service, a turn of the worker after "
         "every ten; then `lore-active replay --verify` of the exported log in a new process, "
         f"loading of the log included, on {os.cpu_count()} cores. Processor seconds, so that "
-        "others on the machine do not count."
+        f"others on the machine do not count. {_load()}"
     )
     page.table(
         ["", ""],
@@ -152,8 +152,20 @@ def export_table(page: Page, home: Path, sizes: list[int]) -> None:
                     f"{size / 2**20:.0f}",
                 ]
             )
-    page.text("Exports, each in a process of its own; memory at its peak, the program included.")
+    page.text(
+        "Exports, each in a process of its own; memory at its peak, the program included. All but "
+        "cblearn's are written piece by piece; that one holds its array, 16 bytes an answer and "
+        f"twice that at the end. {_load()}"
+    )
     page.table(["answers", "format", "processor s", "s", "memory MB", "written MB"], rows)
+
+
+def _load() -> str:
+    """How far plain seconds can be trusted."""
+    return (
+        f"{os.getloadavg()[0]:.0f} processes wanted the {os.cpu_count()} cores at the end of it, "
+        "others' included."
+    )
 
 
 def _say(done: int, of: int) -> None:
