@@ -15,10 +15,11 @@ import numpy as np
 from benchmarks.tables import Page
 from server.monitoring.watch import Watch
 from server.opening import open_study
-from server.store import collection, learning
+from server.store import collection, learning, models
 from server.store.collection import NewQuery
 from server.store.database import Connection, Database
-from server.store.learning import ModelRow, Step
+from server.store.learning import Step
+from server.store.models import ModelRow
 
 ITEMS, ANSWERS, EACH = 300, 50_000, 80
 FITS, AUDIT_EVERY = 480, 7
@@ -101,14 +102,14 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
         fit, fit, seq, seq, int(work == "audit"), rank, 0.01, 1.0, 1.0, 1, z.tobytes(),
         z.tobytes(), spread.tobytes(), json.dumps(summary), "", ""
     )  # fmt: skip
-    learning.add_model(c, row)
+    models.add_model(c, row)
     names = ("items_seen", "answers", "better_than_chance", "audits_unchanged",
              "preferred_to_fewer", "preferred_to_more")  # fmt: skip
     reasons = [
         {"name": name, "value": 1.0, "threshold": 2.3, "passed": False, "words": "A sentence " * 9}
         for name in names
     ]
-    learning.add_decision(
+    models.add_decision(
         c, fit, False, False, rank, "Go on: " + "a sentence " * 30, json.dumps(reasons)
     )
 

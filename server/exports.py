@@ -15,7 +15,7 @@ from lore_active.formats import safe
 from lore_active.study import LoadedStudy
 from server.clock import now
 from server.monitoring.picture import embedding_of
-from server.store import learning
+from server.store import models
 from server.store import monitoring as store
 from server.store.database import Database
 from server.store.dumping import NAMING_EVENTS
@@ -113,7 +113,7 @@ def answers_csv(
 
 def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     """The newest model's coordinates on principal axes, strongest first."""
-    z = embedding_of(database.read(learning.latest_model), len(study.items))
+    z = embedding_of(database.read(models.latest_model), len(study.items))
     yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 

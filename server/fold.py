@@ -19,7 +19,8 @@ from lore_active.study import LoadedStudy
 from lore_active.types import Mapper
 from server.store import learning, priors
 from server.store.database import Database
-from server.store.learning import Change, ModelRow, Step
+from server.store.learning import Change, Step
+from server.store.models import ModelRow
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Digest

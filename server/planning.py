@@ -15,7 +15,7 @@ from lore_active.progress import bar
 from lore_active.warming import warm
 from server import clusters
 from server.analysing import opened
-from server.store import learning
+from server.store import models
 
 # A logistic curve with temperature 1 is about a Gaussian one with this standard deviation.
 LOGISTIC_DEVIATION = 1.7
@@ -35,7 +35,7 @@ def _ranks(text: str) -> list[int]:
 def _from_pilot(path: Path, wish: Wish) -> Wish:
     """Noise, lapses and number of items as a pilot study shows them."""
     with opened(path) as (study, database, _):
-        model = database.read(learning.latest_model)
+        model = database.read(models.latest_model)
     if model is None or model.rank == 0:
         raise InvalidParameter(f"{path}: the pilot has no model yet, so nothing can be estimated.")
     count = len(study.items)

@@ -26,9 +26,10 @@ from server.fold import (
     reasons,
     with_queries,
 )
-from server.store import collection, erasing, learning
+from server.store import collection, erasing, learning, models
 from server.store.database import Database
-from server.store.learning import ModelRow, Step
+from server.store.learning import Step
+from server.store.models import ModelRow
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Digest
@@ -92,7 +93,7 @@ def replay(
     state = database.read(collection.state)
     assert state is not None
     steps = database.read(learning.steps)
-    result.fingerprint_match = database.read(learning.fingerprints) <= {fingerprint()}
+    result.fingerprint_match = database.read(models.fingerprints) <= {fingerprint()}
     result.erased = [one[0] for one in database.read(erasing.erased)]
     gone = database.read(erasing.answers_gone)
     before, choices = BEFORE_ALL, deque[Callable[[], None]]()
@@ -109,8 +110,8 @@ def replay(
                 if step.up_to_event < gone:
                     result.steps_erased += 1
                 else:
-                    checks.model(database.read(partial(learning.model_of_step, step=step.id)))
-                    checks.decision(database.read(partial(learning.decision_of_step, step=step.id)))
+                    checks.model(database.read(partial(models.model_of_step, step=step.id)))
+                    checks.decision(database.read(partial(models.decision_of_step, step=step.id)))
                 digest = model_digest(learner)
                 proposal = learner.proposal(step.asked, step.pending) if step.asked else list
                 queries = fold.as_asked(step)

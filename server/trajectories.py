@@ -19,7 +19,7 @@ from lore_active.study import LoadedStudy, Study
 from lore_active.triplets import Triplets, as_triplets
 from lore_active.types import Mapper
 from server.fold import BEFORE_ALL, Fold, new_learner
-from server.store import collection, learning, monitoring
+from server.store import collection, learning, models, monitoring
 from server.store.database import Connection, Database
 from server.supposing import Change, replaced
 
@@ -135,7 +135,7 @@ def _difference(original: Trajectory, supposed: Trajectory) -> tuple[int | None,
 
 def _published(c: Connection, told: Sequence[learning.Counted]) -> Trajectory:
     found = Trajectory(len(told))
-    for one in learning.published(c):
+    for one in models.published(c):
         answers = _collected(told, one.up_to_seq)
         found.decided(answers, bool(one.settled), one.rank, one.words)
         if one.audit:

@@ -17,9 +17,10 @@ from lore_active.learner import Learner, Query
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
 from server.fold import BEFORE_ALL, Fold, model_row, new_learner, reasons, state_hash
-from server.store import collection, learning
+from server.store import collection, learning, models
 from server.store.database import Connection, Database
-from server.store.learning import ModelRow, Ready, Step
+from server.store.learning import Ready, Step
+from server.store.models import ModelRow
 
 # How many questions wait for people: enough for what is answered during one turn of the worker,
 # and no more, since the best question changes with every answer.
@@ -164,7 +165,7 @@ class Worker:
         if fresh:
             learning.withdraw_ready(c, step.id)
             assert outcome.model is not None
-            learning.add_model(c, outcome.model)
+            models.add_model(c, outcome.model)
         learning.add_ready(
             c,
             step.id,
@@ -175,8 +176,8 @@ class Worker:
             self._decide(c, step, outcome.decision)
 
     def _decide(self, c: Connection, step: Step, decision: Decision) -> None:
-        before = learning.last_decision(c)
-        learning.add_decision(
+        before = models.last_decision(c)
+        models.add_decision(
             c,
             step.id,
             decision.stop,

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from benchmarks.serving import Serving, wait_until
 from server.clock import now
 from server.commands import main
-from server.store import learning
+from server.store import models
 from server.store.database import Database
 
 ROOT = Path(__file__).parent.parent
@@ -83,7 +83,7 @@ def _serve(arguments: list[str]) -> None:
         if "--bots" in arguments:
             database = Database(Path(arguments[0]) / "study.db", now)
             try:
-                wait_until(lambda: database.read(learning.latest_model) is not None, 120)
+                wait_until(lambda: database.read(models.latest_model) is not None, 120)
             finally:
                 database.close()
         server.process.send_signal(signal.SIGINT)

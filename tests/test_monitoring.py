@@ -23,7 +23,7 @@ from server.monitoring.picture import placed, rotation
 from server.monitoring.quality import RULES, Qualities, Quality, flags
 from server.monitoring.table import presence
 from server.monitoring.watch import REST_MS, Watch
-from server.store.learning import ModelRow
+from server.store.models import ModelRow
 from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
 from tests.crowd import Person as Somebody
 from tests.crowd import take_turns

@@ -15,7 +15,7 @@ from server.monitoring.outlook import outlook
 from server.monitoring.quality import NAMES, RULES, Quality
 from server.monitoring.table import Rows, number, presence
 from server.store.collection import State
-from server.store.learning import ModelRow
+from server.store.models import ModelRow
 from server.store.monitoring import DecisionRow, EventRow, MachineRow, Person
 
 MINUTE_MS = 60_000

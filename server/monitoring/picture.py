@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lore_active.types import Floats
-from server.store.learning import ModelRow
+from server.store.models import ModelRow
 
 DIGITS = 4
 

@@ -11,10 +11,10 @@ from server.monitoring.ledger import Ledger
 from server.monitoring.picture import embedding_of, placed
 from server.monitoring.quality import Qualities
 from server.monitoring.table import Rows
-from server.store import collection, learning, priors
+from server.store import collection, models, priors
 from server.store import monitoring as store
 from server.store.database import Connection, Database
-from server.store.learning import ModelRow
+from server.store.models import ModelRow
 
 EVENTS_SHOWN = 40
 
@@ -39,7 +39,7 @@ class Reader:
         new = store.milestones_after(c, self._history.version)
         self._history.append(new, columns.seq)
         if new:
-            self._model = learning.latest_model(c)
+            self._model = models.latest_model(c)
         state = collection.state(c)
         assert state is not None
         people = store.people(c)

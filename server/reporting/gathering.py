@@ -15,7 +15,7 @@ from server.monitoring.figures import Facts, asked
 from server.monitoring.history import Point
 from server.monitoring.picture import placed
 from server.monitoring.reading import Reader
-from server.store import learning
+from server.store import models
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.monitoring import EventRow, MadeWith, Mixed
@@ -92,7 +92,7 @@ def _moments(c: Connection, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _moment(c: Connection, facts: Facts, point: Point) -> dict[str, Any]:
-    model = learning.model_numbered(c, point.version)
+    model = models.model_numbered(c, point.version)
     columns = facts.columns.until(point.answers)
     found = {**placed(model, facts.items), "asked": asked(columns, facts.items)}
     return {"answers": point.answers, "map": found}

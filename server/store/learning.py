@@ -1,10 +1,10 @@
-"""SQL of learning: the worker's journal, published models, decisions, its snapshot and health."""
+"""SQL of learning: the worker's journal, its queue of questions, its snapshot and health."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from sqlite3 import Row
 from typing import TYPE_CHECKING
 
@@ -91,45 +91,6 @@ class Ready:
     version: int
     score: float
     seed: str
-
-
-@dataclass(frozen=True)
-class ModelRow:
-    """A published model, as stored."""
-
-    version: int
-    step: int
-    up_to_seq: int
-    answers: int
-    audit: int
-    rank: int
-    lam: float
-    temperature: float
-    objective: float
-    seed: int
-    picture: bytes
-    embedding: bytes
-    spread: bytes
-    summary: str
-    hash: str
-    fingerprint: str
-
-
-@dataclass(frozen=True)
-class Published:
-    """A published model without its coordinates, and what was decided with it."""
-
-    up_to_seq: int
-    answers: int
-    audit: int
-    rank: int
-    lam: float
-    summary: str
-    settled: int
-    words: str
-
-
-_MODEL = ", ".join(field.name for field in fields(ModelRow))
 
 
 def heads(c: Connection) -> tuple[int, int, int]:
@@ -307,12 +268,6 @@ def _step(row: Row) -> Step:
     return Step(**held)
 
 
-def last_decision(c: Connection) -> tuple[int, bool] | None:
-    """(step, settled) of the newest decision."""
-    row = c.execute("SELECT step, settled FROM decisions ORDER BY step DESC LIMIT 1").fetchone()
-    return None if row is None else (row[0], bool(row[1]))
-
-
 def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
     """(anchor, left, right, purpose) of the questions that the learner asked in a step."""
     rows = c.execute(
@@ -321,69 +276,12 @@ def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-def add_model(c: Connection, model: ModelRow) -> None:
-    """Publish a model."""
-    marks = ", ".join("?" for _ in fields(ModelRow))
-    values = [getattr(model, field.name) for field in fields(ModelRow)]
-    c.execute(f"INSERT INTO models ({_MODEL}) VALUES ({marks})", values)
-
-
-def latest_model(c: Connection) -> ModelRow | None:
-    """The newest model."""
-    row = c.execute(f"SELECT {_MODEL} FROM models ORDER BY version DESC LIMIT 1").fetchone()
-    return None if row is None else ModelRow(*row)
-
-
-def model_numbered(c: Connection, version: int) -> ModelRow | None:
-    """The model of that version."""
-    row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
-    return None if row is None else ModelRow(*row)
-
-
-def model_of_step(c: Connection, step: int) -> ModelRow | None:
-    """The model that a step published."""
-    row = c.execute(f"SELECT {_MODEL} FROM models WHERE step = ?", (step,)).fetchone()
-    return None if row is None else ModelRow(*row)
-
-
-def published(c: Connection) -> list[Published]:
-    """Every model with its decision, in order."""
-    rows = c.execute(
-        "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, words "
-        "FROM models m JOIN decisions d ON d.step = m.step ORDER BY version"
-    )
-    return [Published(*row) for row in rows]
-
-
-def fingerprints(c: Connection) -> set[str]:
-    """What the models were made with."""
-    return {row[0] for row in c.execute("SELECT DISTINCT fingerprint FROM models")}
-
-
-def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, str] | None:
-    """(stop, settled, rank, words, reasons) of a step's decision."""
-    row = c.execute(
-        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step = ?", (step,)
-    ).fetchone()
-    return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3], row[4])
-
-
 def scored_in(c: Connection, step: int) -> list[tuple[int, int, float]]:
     """(query, learner's number, score) of the questions that the learner asked in a step."""
     rows = c.execute(
         "SELECT id, learner, score FROM queries WHERE step = ? ORDER BY learner", (step,)
     )
     return [(row[0], row[1], row[2]) for row in rows]
-
-
-def add_decision(
-    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: str
-) -> None:
-    """Write down what the stopping rule says; its reasons as JSON."""
-    c.execute(
-        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
-        (step, int(stop), int(settled), rank, words, reasons),
-    )
 
 
 def save_snapshot(c: Connection, step: int, document: bytes, arrays: bytes) -> None:

@@ -1,0 +1,109 @@
+"""SQL of what the worker publishes: models and decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from server.store.database import Connection
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A published model, as stored."""
+
+    version: int
+    step: int
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    lam: float
+    temperature: float
+    objective: float
+    seed: int
+    picture: bytes
+    embedding: bytes
+    spread: bytes
+    summary: str
+    hash: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published model without its coordinates, and what was decided with it."""
+
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    lam: float
+    summary: str
+    settled: int
+    words: str
+
+
+_MODEL = ", ".join(field.name for field in fields(ModelRow))
+
+
+def last_decision(c: Connection) -> tuple[int, bool] | None:
+    """(step, settled) of the newest decision."""
+    row = c.execute("SELECT step, settled FROM decisions ORDER BY step DESC LIMIT 1").fetchone()
+    return None if row is None else (row[0], bool(row[1]))
+
+
+def add_model(c: Connection, model: ModelRow) -> None:
+    """Publish a model."""
+    marks = ", ".join("?" for _ in fields(ModelRow))
+    values = [getattr(model, field.name) for field in fields(ModelRow)]
+    c.execute(f"INSERT INTO models ({_MODEL}) VALUES ({marks})", values)
+
+
+def latest_model(c: Connection) -> ModelRow | None:
+    """The newest model."""
+    row = c.execute(f"SELECT {_MODEL} FROM models ORDER BY version DESC LIMIT 1").fetchone()
+    return None if row is None else ModelRow(*row)
+
+
+def model_numbered(c: Connection, version: int) -> ModelRow | None:
+    """The model of that version."""
+    row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
+    return None if row is None else ModelRow(*row)
+
+
+def model_of_step(c: Connection, step: int) -> ModelRow | None:
+    """The model that a step published."""
+    row = c.execute(f"SELECT {_MODEL} FROM models WHERE step = ?", (step,)).fetchone()
+    return None if row is None else ModelRow(*row)
+
+
+def published(c: Connection) -> list[Published]:
+    """Every model with its decision, in order."""
+    rows = c.execute(
+        "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, words "
+        "FROM models m JOIN decisions d ON d.step = m.step ORDER BY version"
+    )
+    return [Published(*row) for row in rows]
+
+
+def fingerprints(c: Connection) -> set[str]:
+    """What the models were made with."""
+    return {row[0] for row in c.execute("SELECT DISTINCT fingerprint FROM models")}
+
+
+def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, str] | None:
+    """(stop, settled, rank, words, reasons) of a step's decision."""
+    row = c.execute(
+        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step = ?", (step,)
+    ).fetchone()
+    return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3], row[4])
+
+
+def add_decision(
+    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: str
+) -> None:
+    """Write down what the stopping rule says; its reasons as JSON."""
+    c.execute(
+        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
+        (step, int(stop), int(settled), rank, words, reasons),
+    )
