@@ -1,10 +1,11 @@
-"""Pages of the reference that follow from the code: commands, columns, addresses.
+"""Pages of the reference that follow from the code: commands, columns, addresses, modules.
 
 Run from the project's folder: python -m docs.reference.make. A test checks that they are current.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import tempfile
@@ -36,6 +37,7 @@ from server.store import dumping
 from server.template import write_study
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
 NOTE = "*This page is made from the code by `make reference`.*"
 ORDER = (
     *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
@@ -50,6 +52,7 @@ def pages() -> dict[str, str]:
         "commands.md": "\n".join(commands()),
         "columns.md": "\n".join(columns()),
         "endpoints.md": "\n".join(endpoints()),
+        "modules.md": "\n".join(modules()),
     }
 
 
@@ -239,6 +242,30 @@ def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
         words = (view.__doc__ or "").strip().splitlines()[0]
     path = re.sub(r"<(?:[^:<>]+:)?(\w+)>", r"<\1>", rule.rule)
     return rule.rule, f"`{path}`", methods, who, words
+
+
+# ---- modules ------------------------------------------------------------------------------------
+
+
+def modules() -> Iterator[str]:
+    """Every module with its first line, folder by folder."""
+    yield from ["# Modules", "", NOTE, ""]
+    yield from ["What each module is for, in its own first line.", ""]
+    for package in ("lore_active", "server"):
+        files = sorted((ROOT / package).rglob("*.py"))
+        for folder in dict.fromkeys(file.parent for file in files):
+            yield from [f"## {folder.relative_to(ROOT).as_posix()}", ""]
+            inside = [file for file in files if file.parent == folder and file.stem[0] != "_"]
+            yield from _table(
+                ("module", "what it is for"), ((f"`{file.stem}`", _first(file)) for file in inside)
+            )
+
+
+def _first(file: Path) -> str:
+    """The first paragraph of a module's text."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    assert text, f"{file} does not say what it is for"
+    return " ".join(text.split("\n\n")[0].split())
 
 
 def _application(home: Path) -> Flask:
