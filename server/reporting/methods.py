@@ -207,11 +207,13 @@ def stopping(found: Gathered) -> str:
     least = settings.min_answers or 4 * found.facts.items
     return (
         "Collection was to end when every item had been seen, there were at least "
-        f"{least:,} answers, random questions were predicted better than chance (lower end of the "
-        "95 % interval above 50 %), the number of dimensions had been the same in "
-        f"{many(settings.audits, 'audit')} in a row, and held-out answers preferred it both to one "
-        "dimension fewer and to one more, on average over these audits, by the standard errors "
-        f"that a one-sided confidence of {settings.confidence:g} asks for; and in any case after "
+        f"{least:,} answers, answers to questions that no model had chosen were predicted better "
+        "than chance by fits without them (lower end of the 95 % interval above 50 %), the number "
+        f"of dimensions had been the same in {many(settings.audits, 'audit')} in a row, and "
+        "held-out answers preferred it both to one dimension fewer and to one more (to one more in "
+        "the model that chose the questions as well), on average over these audits, by the "
+        f"standard errors that a one-sided confidence of {settings.confidence:g} asks for; and in "
+        "any case after "
         f"{state.budget_answers:,} answers"
         + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
         + "."
