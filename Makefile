@@ -7,10 +7,7 @@ BENCH := .venv-bench/bin
 
 .PHONY: help demo test test-compare lint bench bench-fit bench-paper bench-answers bench-materials \
 	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor \
-	bench-report chromium screenshots reference site clean
-.PHONY: help demo test lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-learner bench-load bench-reliability bench-pages bench-monitor bench-replay \
-	chromium screenshots clean
+	bench-replay bench-report chromium screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -69,10 +66,8 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint chromium
-	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --durations 15
 test: lint chromium test-compare
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --durations 15
 
 # Tests that need cblearn, which wants an older NumPy than the others are run with.
 test-compare: .venv-compare/.installed
