@@ -114,14 +114,14 @@ def compare(
         )
     # An embedding of N items fills N − 1 dimensions at most.
     most = min(components, answers.n_objects - 1)
-    jobs = [(method.key, answers, folds, most, seed, limit) for method in methods]
+    jobs = [(method, answers, folds, most, seed, limit) for method in methods]
     if not spread:
         return [tried(*job, progress) for job in jobs]
     return list(sweep(tried, jobs, lambda done, of: progress("methods", done, of)))
 
 
 def tried(
-    key: str,
+    method: Method,
     answers: Triplets,
     folds: int,
     components: int,
@@ -130,9 +130,8 @@ def tried(
     progress: Progress = lambda name, done, of: None,
 ) -> Result:
     """One method over all folds; ended after `limit` seconds."""
-    method = METHODS[key]
     if lacking := method.missing():
-        return Result(key, method.name, "missing", lacking, ())
+        return Result(method.key, method.name, "missing", lacking, ())
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
         file = Path(home) / "answers.npz"
         np.savez(
@@ -142,7 +141,7 @@ def tried(
             farther=answers.farther,
             weights=answers.weight,
         )
-        job = Job(key, str(file), answers.n_objects, folds, components, seed)
+        job = Job(method.key, str(file), answers.n_objects, folds, components, seed)
         return _heard(method, job, limit, progress)
 
 

@@ -166,7 +166,7 @@ def test_of_a_study_the_answers_that_count(tmp_path):
         while stage.kind in ("practice", "trial"):
             stage = desk.answer(stage, "skip" if stage.done == 9 else person.side(stage))
     desk.control.exclude("test", 2, "too fast")
-    rows = desk.database.read(learning.counted)
+    rows = [one for one in desk.database.read(learning.counted) if not one.excluded]
     catches = desk.rows(
         "SELECT count(*) FROM queries WHERE purpose = 'catch' AND participant <> 2 "
         "AND id IN (SELECT query FROM answers WHERE side <> 'skip')"
