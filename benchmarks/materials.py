@@ -30,7 +30,8 @@ MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials
 STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"
 ITEMS = 100
 CHECKS = (600, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
-FIRST_SEED = 7000
+# Reporting seeds; an earlier learner had 7,000 to 7,002.
+FIRST_SEED = 7100
 
 
 def read_materials(split: str, file: Path = MATERIALS) -> Triplets:
@@ -127,6 +128,7 @@ def main() -> None:
         return
     STORE.parent.mkdir(exist_ok=True)
     runs = [json.loads(line) for line in STORE.read_text().splitlines()] if STORE.exists() else []
+    runs = [one for one in runs if one["seed"] >= FIRST_SEED]
     done = {(one["selector"], one["seed"]) for one in runs}
     tasks = [
         (selector, seed, chosen.answers)
