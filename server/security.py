@@ -106,7 +106,8 @@ class Access:
 
     def _wait(self, c: Connection, place: str, now: int) -> int:
         count, last = store.failures(c, place)
-        return max(0, last + wait_after(count) - now)
+        # A clock that was set back must not shut anybody out until it has caught up.
+        return max(0, last + wait_after(count) - now) if last <= now else 0
 
     def session(self, token: str) -> Session | None:
         """Whose token this is, if it still holds."""
@@ -114,7 +115,8 @@ class Access:
         row = self.database.read(lambda c: store.session(c, key))
         if row is None or row.lock != self._lock():
             return None
-        if now - row.created_at > LONGEST_MS or now - row.seen_at > IDLE_MS:
+        if now - row.created_at > LONGEST_MS or abs(now - row.seen_at) > IDLE_MS:
+            # Seen in the future: the clock was set back, and would let them in until then.
             return None
         if now - row.seen_at > TOUCH_MS:
             self.database.write(lambda c: store.touch_session(c, key, now))

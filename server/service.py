@@ -84,7 +84,7 @@ class Service:
         state = self._state(c)
         if state.status == "paused":
             return Turned("paused")
-        given, people = store.promised(c, self._active_since(now))
+        given, people = store.promised(c, *self._present_from_to(now))
         trials = min(state.trials, state.budget_answers - given)
         full = state.budget_participants and people >= state.budget_participants
         if state.status == "stopped" or trials <= 0 or full:
@@ -253,14 +253,15 @@ class Service:
         return self._welcomed_back(c, who, now) if self._away(who, now) else who
 
     def _away(self, who: Participant, now: int) -> bool:
-        return who.stage in store.UNDER_WAY and who.seen_at < self._active_since(now)
+        since, until = self._present_from_to(now)
+        return who.stage in store.UNDER_WAY and not since <= who.seen_at <= until
 
     def _welcomed_back(self, c: Connection, who: Participant, now: int) -> Participant:
         """People who were away lost what was set aside for them: is there room for the rest?"""
         if who.stage not in store.UNDER_WAY:
             return who
         state = self._state(c)
-        given, people = store.promised(c, self._active_since(now), but=who.id)
+        given, people = store.promised(c, *self._present_from_to(now), but=who.id)
         full = state.budget_participants and not who.done and people >= state.budget_participants
         if state.status == "stopped" or given + who.trials > state.budget_answers or full:
             return store.change_participant(c, who.id, stage="expired", finished_at=now)
@@ -271,8 +272,14 @@ class Service:
         assert state is not None
         return state
 
-    def _active_since(self, now: int) -> int:
-        return now - self.study.settings.session.idle_minutes * 60_000
+    def _present_from_to(self, now: int) -> tuple[int, int]:
+        """Who was seen between these is still here.
+
+        A clock that was set back leaves people who seem to have been seen in the future. If they
+        are still there, they will be seen again; if not, nothing is kept for them until then.
+        """
+        idle = self.study.settings.session.idle_minutes * 60_000
+        return now - idle, now + idle
 
     def _stage(self, c: Connection, who: Participant) -> Stage:
         plain = Stage(

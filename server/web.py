@@ -7,6 +7,7 @@ import re
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,8 @@ def run(app: Any, listener: socket.socket, stop: threading.Event, proxy: str = "
     while not stop.is_set():
         wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
     server.accepting = False
-    deadline = now() + int(DRAIN_SECONDS * 1000)
-    while now() < deadline and any(_busy(one) for one in list(channels.values())):
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while time.monotonic() < deadline and any(_busy(one) for one in list(channels.values())):
         wasyncore.loop(timeout=0.05, map=channels, use_poll=True, count=1)
     server.task_dispatcher.shutdown()
     wasyncore.close_all(channels)

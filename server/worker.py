@@ -116,7 +116,7 @@ class Worker:
     def _wanted_ready(self, c: Connection, now: int) -> int:
         state = collection.state(c)
         assert state is not None
-        active = collection.under_way(c, now - 60_000)
+        active = collection.under_way(c, now - 60_000, now + 60_000)
         if state.status == "stopped" and not active:
             return 0
         rate = learning.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)

@@ -186,7 +186,7 @@ class Collecting(RuleBasedStateMachine):
         )
         assert on_time <= BUDGET
         promised, people = self.desk.database.read(
-            lambda c: store.promised(c, self.desk.now - 5 * 60_000)
+            lambda c: store.promised(c, self.desk.now - 5 * 60_000, self.desk.now)
         )
         assert promised <= BUDGET + late
         assert people <= 8 + late

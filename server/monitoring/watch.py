@@ -59,7 +59,8 @@ class Watch:
         try:
             now = self.clock()
             key = self.database.read(lambda c: _key(c, now))
-            rested = now - self._read_at >= REST_MS
+            # A clock that was set back: not only when it has caught up.
+            rested = not 0 <= now - self._read_at < REST_MS
             if key.decided != self._key.decided or (rested and key != self._key):
                 self._found = self._reader.shown(
                     self.database.read(lambda c: self._reader.read(c, now))

@@ -186,28 +186,29 @@ def change_participant(c: Connection, number: int, **changes: Any) -> Participan
     return found
 
 
-def promised(c: Connection, active_since: int, but: int = 0) -> tuple[int, int]:
+def promised(c: Connection, since: int, until: int, but: int = 0) -> tuple[int, int]:
     """(answers given or set aside for people under way, participants who count).
 
-    People who have not been seen since `active_since` keep what they gave, but nothing is set
+    People who were not seen between `since` and `until` keep what they gave, but nothing is set
     aside for them any more. `but` leaves one participant out.
     """
     row = c.execute(
-        f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY!r} AND seen_at >= :since "
-        "THEN max(trials, done) ELSE done END), 0), "
+        f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY!r} "
+        "AND seen_at BETWEEN :since AND :until THEN max(trials, done) ELSE done END), 0), "
         f"count(*) FILTER (WHERE done > 0 OR stage NOT IN ('declined', 'expired') "
-        f"AND (stage NOT IN {UNDER_WAY!r} OR seen_at >= :since)) "
+        f"AND (stage NOT IN {UNDER_WAY!r} OR seen_at BETWEEN :since AND :until)) "
         "FROM participants WHERE id <> :but",
-        {"since": active_since, "but": but},
+        {"since": since, "until": until, "but": but},
     ).fetchone()
     return int(row[0]), int(row[1])
 
 
-def under_way(c: Connection, active_since: int) -> int:
-    """How many people are answering now."""
+def under_way(c: Connection, since: int, until: int) -> int:
+    """How many people are answering now: seen between these."""
     row = c.execute(
-        f"SELECT count(*) FROM participants WHERE stage IN {UNDER_WAY!r} AND seen_at >= ?",
-        (active_since,),
+        f"SELECT count(*) FROM participants WHERE stage IN {UNDER_WAY!r} "
+        "AND seen_at BETWEEN ? AND ?",
+        (since, until),
     ).fetchone()
     return int(row[0])
 

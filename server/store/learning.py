@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from lore_active.records import Purpose
 
 
+# What seems to have been given out more than an hour from now was so before the clock was set back,
+# and would be out for as long.
+SET_BACK_MS = 3_600_000
+
+
 @dataclass(frozen=True)
 class Step:
     """One turn of the worker: what it had seen, what it did, what came out (as a hash)."""
@@ -155,9 +160,10 @@ def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
     """(query, learner's number) of what is with somebody whose lease runs."""
     rows = c.execute(
         "SELECT q.id, q.learner FROM queries q LEFT JOIN answers a ON a.query = q.id "
-        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL AND +q.id <= ? "
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
+        "AND a.seq IS NULL AND +q.id <= ? "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY q.id",
-        (now, up_to),
+        (now, now + SET_BACK_MS, up_to),
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -200,9 +206,9 @@ def add_ready(c: Connection, step: int, now: int, ready: Sequence[Ready]) -> Non
         (row[0], row[1], row[2])
         for row in c.execute(
             "SELECT q.anchor, min(q.left, q.right), max(q.left, q.right) FROM queries q "
-            "WHERE q.participant IS NOT NULL AND q.expires_at > ? "
+            "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
             "AND NOT EXISTS (SELECT 1 FROM answers a WHERE a.query = q.id)",
-            (now,),
+            (now, now + SET_BACK_MS),
         )
     }
     c.executemany(

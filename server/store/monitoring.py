@@ -9,6 +9,7 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
+from server.store.learning import SET_BACK_MS
 
 AT_ONCE = 5000
 RECENT_STEPS = 60
@@ -209,8 +210,9 @@ def machine(c: Connection, now: int) -> MachineRow:
     ).fetchone()[0]
     out = c.execute(
         "SELECT count(*) FROM queries q LEFT JOIN answers a ON a.query = q.id "
-        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND a.seq IS NULL",
-        (now,),
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
+        "AND a.seq IS NULL",
+        (now, now + SET_BACK_MS),
     ).fetchone()[0]
     # Only the newest questions: what happened long ago is no trouble now.
     fallback = c.execute(
