@@ -18,13 +18,15 @@ from server.bots import Browser, Page
 
 
 class Client(threading.Thread):
-    """Answers as fast as it can and remembers what was acknowledged."""
+    """Answers as fast as it can, or with pauses, and remembers what was acknowledged."""
 
-    def __init__(self, address: str, study: str, label: str, stop: threading.Event) -> None:
+    def __init__(
+        self, address: str, study: str, label: str, stop: threading.Event, pause: float = 0.0
+    ) -> None:
         super().__init__(daemon=True)
         self.browser = Browser(address, stop)
         self.link = f"/s/{study}/?participant_label={label}"
-        self.over = stop
+        self.over, self.pause = stop, pause
         self.acknowledged: list[str] = []
         self.refused = 0
 
@@ -43,6 +45,7 @@ class Client(threading.Thread):
                 if answering:
                     self.acknowledged.append(fields["question"])
                 page = Page(html)
+                self.over.wait(self.pause)
         except InterruptedError:
             pass
         finally:

@@ -7,6 +7,9 @@ import signal
 import threading
 from types import FrameType
 
+# A child that ends with this code has written down why.
+TOLD_WHY = 3
+
 
 def stop_signal() -> threading.Event:
     """An event that is set on SIGTERM, SIGINT, or when standard input closes.

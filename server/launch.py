@@ -15,17 +15,26 @@ from pathlib import Path
 
 from lore_active.errors import LoreError
 from server import passwords
+from server.children import TOLD_WHY
 from server.clock import now
 from server.holding import Hold
 from server.opening import DATABASE, open_study
 from server.store import learning
-from server.store.database import Database
+from server.store.database import Database, StoreTrouble, glance
 
 POLL_SECONDS = 0.1
 FIRST_PAUSE = 0.25
 # Having lived this long, a child that dies was not dying all the time.
 HEALTHY_SECONDS = 10.0
 END_SECONDS = 12.0
+# A worker says every two seconds that it lives, in long audits too; one that has not for this long
+# hangs, perhaps in the middle of a write, which would keep everybody's answers waiting.
+PATIENCE_SECONDS = 60.0
+LISTEN_SECONDS = 5.0
+KILLED = -9
+# One thread for linear algebra; and few heaps: with one for each of the web's threads, every one
+# would keep the room that the largest update of the monitor ever took.
+QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 class CannotListen(LoreError):
@@ -49,6 +58,10 @@ class Child:
     started: float = 0.0
     pause: float = FIRST_PAUSE
     again_at: float = 0.0
+    heard: tuple[int, int] | None = None
+    heard_at: float = 0.0
+    listen_at: float = 0.0
+    hung: bool = False
 
     def start(self) -> None:
         """Start it; its standard input stays open for as long as we live."""
@@ -61,7 +74,8 @@ class Child:
             # Ctrl-C is for us alone: we end the children in order.
             start_new_session=True,
         )
-        self.started = time.monotonic()
+        self.started = self.heard_at = time.monotonic()
+        self.hung = False
 
     def end(self) -> None:
         """Ask it to end."""
@@ -83,8 +97,10 @@ class Supervisor:
         think: float,
         say: Callable[[str], None],
         proxy: str = "",
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.say = say
+        self.patience = patience
         self.holds: list[Hold] = []
         self.names: list[str] = []
         secret = os.environ.pop(passwords.VARIABLE, None)
@@ -170,6 +186,9 @@ class Supervisor:
         assert child.process is not None
         code = child.process.poll()
         if code is None:
+            if child.folder is not None and self._hangs(child, child.folder):
+                child.hung = True
+                child.process.kill()
             return
         if child.again_at == 0.0:
             lived = time.monotonic() - child.started
@@ -178,10 +197,37 @@ class Supervisor:
             child.again_at = time.monotonic() + wait
             self.say(f"The {child.name} ended with code {code}; starting it again in {wait:.1f} s.")
             if child.folder is not None:
-                _note_restart(child.folder, f"The worker ended with code {code}.")
+                _note_restart(child.folder, self._why(child, code))
         if time.monotonic() >= child.again_at:
             child.again_at = 0.0
             child.start()
+
+    def _hangs(self, child: Child, folder: Path) -> bool:
+        """Whether a worker has shown no sign of life for too long, by a clock that never jumps."""
+        now = time.monotonic()
+        if now < child.listen_at:
+            return False
+        child.listen_at = now + min(LISTEN_SECONDS, self.patience / 4)
+        try:
+            heard = glance(folder / DATABASE, learning.heard)
+        except StoreTrouble:
+            # Whoever cannot listen must not judge.
+            child.heard_at = now
+            return False
+        assert child.process is not None
+        # On a busy machine it may take long until a new worker is first heard of.
+        if heard != child.heard or heard is None or heard[1] != child.process.pid:
+            child.heard, child.heard_at = heard, now
+        return now - child.heard_at > self.patience
+
+    def _why(self, child: Child, code: int) -> str | None:
+        if child.hung:
+            return f"The worker did not move for {self.patience:.0f} s."
+        if code == TOLD_WHY:
+            return None
+        if code == KILLED:
+            return "The worker was killed; the system may have run out of memory."
+        return f"The worker ended with code {code}."
 
     def _wait_for_web(self, stop: threading.Event) -> None:
         deadline = time.monotonic() + 60
@@ -227,7 +273,7 @@ def _listener(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _note_restart(folder: Path, trouble: str) -> None:
+def _note_restart(folder: Path, trouble: str | None) -> None:
     """Leave a note for the monitor; a database that cannot be written now must not stop us."""
     try:
         database = Database(folder / DATABASE, now)

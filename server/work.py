@@ -2,24 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
 
 import click
 from threadpoolctl import threadpool_limits
 
+from lore_active.errors import LoreError
+from lore_active.study import LoadedStudy
 from lore_active.warming import warm
-from server.children import stop_signal
+from server.children import TOLD_WHY, stop_signal
 from server.clock import now
 from server.opening import open_study
 from server.store import learning
-from server.store.database import StoreTrouble
+from server.store.database import Database, StoreTrouble
 from server.worker import Worker
 
 IDLE_SECONDS = 0.1
-BEAT_MS = 2000
+BEAT_SECONDS = 2.0
+
+
+class Pulse:
+    """Says every two seconds that this process is alive and what it does, however long that takes.
+
+    A thread of its own: a worker in a long audit is heard of, one that hangs is not. `trouble` is
+    None as long as what was written before should stand.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.doing = "starting"
+        self.trouble: str | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat_on, name="pulse", daemon=True)
+
+    def __enter__(self) -> Pulse:
+        self.beat()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.beat()
+
+    def beat(self) -> None:
+        """Write it down once; a database that cannot take it now will take the next one."""
+        doing, trouble, pid = self.doing, self.trouble, os.getpid()
+        with contextlib.suppress(StoreTrouble):
+            self._database.write(lambda c: learning.beat(c, now(), pid, doing, trouble))
+
+    def _beat_on(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            self.beat()
 
 
 @click.command()
@@ -31,13 +71,21 @@ def main(folder: Path) -> None:
         # People who wait for a page come first.
         os.nice(10)
     study, database = open_study(folder, now)
-    pid = os.getpid()
-    database.write(lambda c: learning.beat(c, now(), pid, "starting"))
+    with Pulse(database) as pulse:
+        try:
+            _work(study, database, pulse, stop)
+            pulse.doing, code = "stopped", 0
+        except Exception as error:
+            traceback.print_exc()
+            pulse.doing, pulse.trouble, code = "failed", _words(error), TOLD_WHY
+    database.close()
+    sys.exit(code)
+
+
+def _work(study: LoadedStudy, database: Database, pulse: Pulse, stop: threading.Event) -> None:
     with threadpool_limits(1):
         warm()
         worker = Worker(database, study, now, time.perf_counter)
-        database.write(lambda c: learning.beat(c, now(), pid, "waiting", ""))
-        beaten = now()
         while not stop.is_set():
             try:
                 worked = worker.turn()
@@ -45,15 +93,19 @@ def main(folder: Path) -> None:
                 print(f"The worker waits: {error}", file=sys.stderr, flush=True)
                 stop.wait(1.0)
                 continue
-            if now() - beaten > BEAT_MS:
-                doing = "learning" if worked else "waiting"
-                database.write(lambda c, doing=doing: learning.beat(c, now(), pid, doing))  # type: ignore[misc]
-                beaten = now()
+            # Only now: whatever ended the last worker may end this one in its first turn.
+            pulse.trouble = worker.trouble
+            pulse.doing = "learning" if worked else "waiting"
             if not worked:
                 stop.wait(IDLE_SECONDS)
-    database.write(lambda c: learning.beat(c, now(), pid, "stopped"))
-    database.close()
-    sys.exit(0)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, LoreError):
+        return f"The worker could not go on: {error}"
+    if isinstance(error, MemoryError):
+        return "The worker ran out of memory."
+    return f"The worker could not go on: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class Worker:
         self.timer = timer
         self._cycle_seconds = 0.5
         self._unpublished: tuple[Outcome, Step] | None = None
+        self.trouble = ""
         self.last, self.fold = self._rebuilt()
 
     @property

@@ -64,6 +64,18 @@ def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
     return connection
 
 
+def glance(path: Path, work: Callable[[Connection], Result]) -> Result:
+    """Look into a database once, on a connection that is closed again."""
+    try:
+        connection = connect(path)
+        try:
+            return work(connection)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StoreTrouble(f"{path}: {error}.") from error
+
+
 def create_private(path: Path) -> None:
     """A new file is its owner's alone, and so are its log and index; an old one keeps its mode."""
     # Where no file can be made, SQLite says why.

@@ -311,11 +311,17 @@ def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = No
     )
 
 
-def note_restart(c: Connection, now: int, trouble: str) -> None:
-    """The supervisor had to start the worker again."""
+def note_restart(c: Connection, now: int, trouble: str | None) -> None:
+    """The supervisor had to start the worker again; a trouble of None leaves the worker's own."""
     c.execute(
         "INSERT INTO heartbeat (id, at, pid, doing, restarts, trouble) VALUES (1, :at, 0, "
-        "'restarting', 1, :trouble) ON CONFLICT (id) DO UPDATE SET restarts = restarts + 1, "
-        "doing = 'restarting', trouble = :trouble",
+        "'restarting', 1, coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET "
+        "restarts = restarts + 1, doing = 'restarting', trouble = coalesce(:trouble, trouble)",
         {"at": now, "trouble": trouble},
     )
+
+
+def heard(c: Connection) -> tuple[int, int] | None:
+    """(time, process) of the worker's last sign of life."""
+    row = c.execute("SELECT at, pid FROM heartbeat").fetchone()
+    return None if row is None else (row[0], row[1])
