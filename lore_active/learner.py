@@ -341,6 +341,14 @@ class Learner:
         """One question by its number."""
         return self._ledger.query(query)
 
+    def knows(self, query: int) -> bool:
+        """Whether there is a question of this number."""
+        return 0 <= query < len(self._ledger.queries)
+
+    def told(self, query: int) -> bool:
+        """Whether this question has been answered."""
+        return self._ledger.states[query] == "told"
+
     @property
     def model(self) -> Model | None:
         """The model as published last; None before the first audit."""

@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lore_active.errors import InvalidTriplets
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
 from lore_active.questions import Source
+from lore_active.records import UnknownQuery
 from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy
 from lore_active.types import Mapper
 from server.store import learning, priors
 from server.store.database import Database
-from server.store.learning import Change, Step
+from server.store.learning import Change, Step, Told
 from server.store.models import ModelRow
 
 if TYPE_CHECKING:
@@ -50,6 +52,18 @@ def new_learner(
         lam=lam,
         mapper=mapper,
     )
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A row that cannot be learnt from: `what` is question or answer."""
+
+    what: str
+    number: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what.capitalize()} {self.number} cannot be used: {self.why}."
 
 
 class Fold:
@@ -112,7 +126,8 @@ class Fold:
             numbers.append((known.id, query.id))
         for answer in told:
             number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
-            assert number is not None
+            if number is None:
+                raise UnknownQuery(f"Question {answer.query} is not one that the learner knows.")
             if answer.chosen is None:
                 self.learner.skip(number)
                 continue
@@ -122,6 +137,46 @@ class Fold:
         for change in changes:
             self._change(change)
         return numbers, bool(changes)
+
+    def unusable(self, step: Step, before: Step) -> list[Unusable]:
+        """Questions and answers since the step before that the learner could not be told of.
+
+        The database refuses such rows; they come from outside: a file that was edited or damaged.
+        """
+        queries, told = self.database.read(
+            lambda c: (
+                learning.web_queries(c, before.up_to_query, step.up_to_query),
+                learning.told(c, before.up_to_seq, step.up_to_seq),
+            )
+        )
+        found, items = [], range(self.learner.n_objects)
+        options = {one.id: (one.left, one.right) for one in queries}
+        for query in queries:
+            shown = (query.anchor, query.left, query.right)
+            if not all(item in items for item in shown) or len(set(shown)) < 3:
+                del options[query.id]
+                words = f"it is about items {shown}, but must be about three of {len(items)}"
+                found.append(Unusable("question", query.id, words))
+        for answer in told:
+            why = self._unusable(answer, options)
+            if why:
+                found.append(Unusable("answer", answer.seq, why))
+        return found
+
+    def _unusable(self, answer: Told, new: dict[int, tuple[int, int]]) -> str:
+        number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
+        if answer.query in new:
+            known = new[answer.query]
+        elif number is None or not self.learner.knows(number):
+            return f"question {answer.query} is not one that the learner knows"
+        elif self.learner.told(number):
+            return f"question {answer.query} has been answered already"
+        else:
+            asked = self.learner.query(number)
+            known = (asked.left, asked.right)
+        if answer.chosen is not None and answer.chosen not in known:
+            return f"item {answer.chosen} is no option of question {answer.query}: {known}"
+        return ""
 
     def _change(self, change: Change) -> None:
         if change.kind in ("prior", "prior_out"):
@@ -157,7 +212,12 @@ class Fold:
     def as_asked(self, step: Step) -> list[Query]:
         """The step's questions as they were chosen then."""
         rows = self.database.read(lambda c: learning.asked_in(c, step.id))
-        return [self.learner.issue(*row) for row in rows]
+        try:
+            return [self.learner.issue(*row) for row in rows]
+        except InvalidTriplets as error:
+            raise InvalidTriplets(
+                f"The questions of step {step.id} cannot be asked again: {error}"
+            ) from error
 
     def ask(self, step: Step, seconds: dict[str, float]) -> list[Query]:
         """The step's questions."""

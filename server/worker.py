@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lore_active import snapshot
-from lore_active.errors import InvalidParameter, LoreError
+from lore_active.errors import LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
-from server.fold import BEFORE_ALL, Fold, model_row, new_learner, reasons, state_hash
+from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash
 from server.store import collection, learning, models
 from server.store.database import Connection, Database
 from server.store.learning import Ready, Step
@@ -30,6 +31,10 @@ RATE_WINDOW_MS = 20_000
 
 class CannotRebuild(LoreError):
     """What the journal says does not come out again."""
+
+
+class NotANumber(LoreError):
+    """A fit that came to nothing."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,11 @@ class Worker:
     def _apply(self, step: Step, before: Step) -> tuple[Outcome, Step]:
         """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
         seconds: dict[str, float] = {}
+        self._set_aside(self.fold.unusable(step, before))
         numbers, changed = self.fold.take_in(step, before)
         step = replace(step, work=self.fold.due(changed))
         self.fold.learn(step, seconds)
+        _refuse_nonsense(self.learner, step)
         # The learner counts its versions anew when somebody is excluded; published ones go on.
         # Where a model's answers are taken out again there is none: that is published, too.
         known = self.learner.model is not None or before.version > 0
@@ -143,6 +150,35 @@ class Worker:
         # Made here and not while publishing: the database is locked for everybody then.
         model = model_row(self.learner, step) if fresh else None
         return Outcome(numbers, queries, model, self.learner.decision), step
+
+    def _set_aside(self, rows: list[Unusable]) -> None:
+        """One bad row must not stop the study: it is left out from now on, and everybody told.
+
+        It stays in the database. Whoever goes through the journal again leaves it out, too.
+        """
+        if not rows:
+            return
+        now = self.clock()
+
+        def work(c: Connection) -> None:
+            for one in rows:
+                collection.add_event(
+                    c, "set aside", "worker", now, reason=one.why, **{one.what: one.number}
+                )
+
+        self.database.write(work)
+        more = "" if len(rows) == 1 else f" ({len(rows)} such rows; see the log.)"
+        self.trouble = f"{rows[0]} It was set aside.{more}"
+
+    def _leave_out(self, rows: list[Unusable]) -> None:
+        """Going through the journal again: a question cannot be left out any more."""
+        for one in rows:
+            if one.what == "question":
+                raise CannotRebuild(
+                    f"{one} It could be used once, and the learner's numbers of later questions "
+                    "follow from it: put the row back, from the log or a backup."
+                )
+        self._set_aside(rows)
 
     def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
         """What is out (as the learner's numbers), and how many more questions are wanted.
@@ -210,12 +246,13 @@ class Worker:
         if saved is not None:
             try:
                 return self._replayed(saved)
-            except (CannotRebuild, InvalidParameter):
-                # A snapshot of another version of the program; the journal alone must do.
-                pass
+            except Exception as error:
+                # A snapshot is only a shortcut. Of another version of the program, or damaged in
+                # whatever way: the journal alone must do.
+                print(f"The snapshot is of no use: {error!r}", file=sys.stderr, flush=True)
         try:
             return self._replayed(None)
-        except CannotRebuild as error:
+        except (LoreError, AssertionError) as error:
             # Another machine or version. The answers and questions stand; the model is made anew
             # from them, and from here on it is this machine's.
             reason = str(error)
@@ -242,8 +279,11 @@ class Worker:
             if found is None:
                 raise CannotRebuild(f"The snapshot is of step {number}, which is not there.")
             before = found
+            _check_snapshot(learner, before, self.database)
         fold, start = Fold(self.database, self.study, learner, self.timer), before.id
         for step in self.database.read(lambda c: learning.steps(c, start)):
+            if as_asked:
+                self._leave_out(fold.unusable(step, before))
             _, found_hash = fold.again(step, before, as_asked)
             if found_hash != step.hash and not as_asked:
                 raise CannotRebuild(
@@ -253,6 +293,27 @@ class Worker:
             before = step
         fold.numbers.clear()
         return before, fold
+
+
+def _check_snapshot(learner: Learner, step: Step, database: Database) -> None:
+    """A snapshot must be of the state that its step published."""
+    asked = database.read(lambda c: learning.scored_in(c, step.id))
+    queries = [learner.query(row[1]) for row in asked]
+    if state_hash(learner, queries) != step.hash:
+        raise CannotRebuild(f"The snapshot is not of what step {step.id} published.")
+
+
+def _refuse_nonsense(learner: Learner, step: Step) -> None:
+    """Values that are no numbers are never published: the last good model stands."""
+    model = learner.model
+    if model is None:
+        return
+    for array in (model.embedding, model.picture, model.singular_values, model.asker.embedding):
+        if not np.isfinite(array).all():
+            raise NotANumber(
+                f"The model of step {step.id}, of {learner.counted} answers, has values that are "
+                "no numbers; it was not published, and the one before stands."
+            )
 
 
 def _ready(query: Query, version: int) -> Ready:

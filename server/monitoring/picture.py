@@ -12,6 +12,28 @@ from server.store.models import ModelRow
 DIGITS = 4
 
 
+def damage(model: ModelRow | None, items: int) -> str:
+    """What is wrong with a stored model, in a sentence; empty where nothing is."""
+    if model is None:
+        return ""
+    for name, shape in (
+        ("embedding", (items, model.rank)),
+        ("picture", (items, model.rank)),
+        ("spread", (items, model.rank, model.rank)),
+    ):
+        held: bytes = getattr(model, name)
+        if len(held) != 8 * int(np.prod(shape)):
+            what = f"the {name} has {len(held)} bytes, which are not {shape} numbers"
+        elif not np.isfinite(np.frombuffer(held)).all():
+            what = f"the {name} has values that are no numbers"
+        else:
+            continue
+        return (
+            f"Model {model.version} in the database is damaged: {what}. The next one replaces it."
+        )
+    return ""
+
+
 def embedding_of(model: ModelRow | None, items: int) -> Floats:
     """Items × rank on principal axes; no columns before there is a model."""
     if model is None:

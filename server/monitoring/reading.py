@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lore_active.study import LoadedStudy
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
-from server.monitoring.picture import embedding_of, placed
+from server.monitoring.picture import damage, embedding_of, placed
 from server.monitoring.quality import Qualities
 from server.monitoring.table import Rows
 from server.store import collection, models, priors
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.models import ModelRow
+from server.store.monitoring import MachineRow
 
 EVENTS_SHOWN = 40
 
@@ -30,6 +32,7 @@ class Reader:
         self._qualities = Qualities()
         self._rows = Rows()
         self._model: ModelRow | None = None
+        self._damage = ""
 
     def read(self, c: Connection, now: int) -> Facts:
         """All that the figures are made of."""
@@ -40,6 +43,9 @@ class Reader:
         self._history.append(new, columns.seq)
         if new:
             self._model = models.latest_model(c)
+            self._damage = damage(self._model, items)
+            if self._damage:
+                self._model = None
         state = collection.state(c)
         assert state is not None
         people = store.people(c)
@@ -57,7 +63,7 @@ class Reader:
             model=self._model,
             decision=store.decision(c),
             events=store.events(c, EVENTS_SHOWN),
-            machine=store.machine(c, now),
+            machine=self._machine(c, now),
             bytes=self._size(),
             prior=priors.counting(c),
         )
@@ -72,6 +78,11 @@ class Reader:
                 "asked": asked(facts.columns, facts.items),
             },
         }
+
+    def _machine(self, c: Connection, now: int) -> MachineRow:
+        found = store.machine(c, now)
+        troubles = [one for one in (found.trouble, self._damage) if one]
+        return replace(found, trouble=" ".join(troubles))
 
     def _size(self) -> int:
         path = self.database.path

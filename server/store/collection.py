@@ -269,7 +269,7 @@ def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | 
         "  AND min(q.left, q.right) = min(r.left, r.right) "
         "  AND max(q.left, q.right) = max(r.left, r.right) "
         "  AND q.purpose NOT IN ('catch', 'repeat', 'practice')"
-        ") ORDER BY id LIMIT 1",
+        ") AND max(anchor, left, right) < (SELECT count(*) FROM items) ORDER BY id LIMIT 1",
         (participant,),
     ).fetchone()
     return None if row is None else (row[0], row[1], row[2], row[3])

@@ -117,7 +117,8 @@ def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
     )
-    return [WebQuery(*row) for row in rows]
+    aside = _set_aside(c, "question")
+    return [one for one in (WebQuery(*row) for row in rows) if one.id not in aside]
 
 
 def told(c: Connection, after: int, up_to: int) -> list[Told]:
@@ -129,7 +130,16 @@ def told(c: Connection, after: int, up_to: int) -> list[Told]:
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (after, up_to),
     )
-    return [Told(*row) for row in rows]
+    aside = _set_aside(c, "answer")
+    return [one for one in (Told(*row) for row in rows) if one.seq not in aside]
+
+
+def _set_aside(c: Connection, what: str) -> set[int]:
+    """Numbers of the questions or answers that no learner can use."""
+    rows = c.execute(
+        "SELECT json_extract(detail, '$.' || ?) FROM events WHERE kind = 'set aside'", (what,)
+    )
+    return {row[0] for row in rows}
 
 
 def counted(c: Connection) -> list[Counted]:

@@ -150,7 +150,8 @@ def pulse(c: Connection) -> Pulse:
 
 def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
     """The next answers in order, some thousand at once; practice is left out."""
-    # A page may send timings that are no JSON to SQLite (NaN): they must not stop the monitor.
+    # A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of
+    # items that do not exist: neither must stop the monitor.
     rows = c.execute(
         "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
         "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
@@ -158,7 +159,9 @@ def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
         "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
-        "WHERE a.seq > ? AND q.purpose <> 'practice' ORDER BY a.seq LIMIT ?",
+        "WHERE a.seq > ? AND q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
+        "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "
+        "ORDER BY a.seq LIMIT ?",
         (seq, AT_ONCE),
     )
     return [AnswerRow(*row) for row in rows]
