@@ -29,7 +29,7 @@ class AlreadyTold(LoreError, ValueError):
     """A second answer to the same question."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Query:
     """A question, and how it came to be asked.
 
@@ -57,7 +57,7 @@ class Query:
         return "left" if item == self.left else "right"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was said; `query` is None for answers brought from outside."""
 

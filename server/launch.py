@@ -65,7 +65,8 @@ class Child:
 
     def start(self) -> None:
         """Start it; its standard input stays open for as long as we live."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.end()
+        environment = {**os.environ, **QUIET}
         self.process = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
