@@ -1,38 +1,38 @@
-"""Five hundred kills under load: nothing acknowledged may be lost or doubled."""
+"""Everything that must not hurt: kills, cut logs, an hour's soak, a crowd at the door."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from benchmarks.endurance import keeper, kept, run_arrivals, run_cuts, run_soak
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import words_study
-from benchmarks.tables import FOLDER, Page
+from benchmarks.soaking import KINDS, samples
+from benchmarks.tables import Page
 
-STORE = FOLDER.parent.parent / "build" / "reliability.jsonl"
+NAMES = dict(zip(KINDS, ("supervisor", "web", "worker"), strict=True))
 
 
-def main() -> None:
-    """Run what is missing in rounds of kills, each on a fresh study; then write the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cycles", type=int, default=500)
-    parser.add_argument("--round", type=int, default=50)
-    chosen = parser.parse_args()
-    STORE.parent.mkdir(exist_ok=True)
-    done = [json.loads(line) for line in STORE.read_text().splitlines()] if STORE.exists() else []
-    while sum(one["cycles"] for one in done) < chosen.cycles:
+def run_kills(cycles: int, each: int) -> None:
+    """What is missing in rounds of kills, each on a fresh study."""
+    while sum(one["cycles"] for one in kept("reliability")) < cycles:
         with tempfile.TemporaryDirectory() as home:
             folder = words_study(Path(home) / "words", 30)
-            damage = kill_cycles(folder, chosen.round, 8, lambda say: print(say, file=sys.stderr))
-        done.append({"cycles": chosen.round, **asdict(damage)})
-        with STORE.open("a") as file:
-            file.write(json.dumps(done[-1]) + "\n")
-    page = Page("reliability", "Kills under load", "make bench-reliability")
+            damage = kill_cycles(folder, each, 8, lambda say: print(say, file=sys.stderr))
+        keeper("reliability")({"cycles": each, **asdict(damage)})
+
+
+def tell_kills(page: Page, done: list[dict[str, Any]]) -> None:
+    """Kills under load."""
     page.text(
+        "## Kills\n\n"
         "Eight clients answer as fast as they can while the web process, the worker, or both are "
         "killed with SIGKILL; the supervisor starts them again. Afterwards every acknowledged "
         "answer is looked for in the database."
@@ -43,6 +43,147 @@ def main() -> None:
     rebuilt = sum(one["rebuilt"] for one in done)
     rows.append(["rebuilt to the published hash", f"{rebuilt} of {len(done)}"])
     page.table(["", "total"], rows)
+
+
+def tell_cuts(page: Page, done: list[dict[str, Any]]) -> None:
+    """Cut logs."""
+    page.text(
+        "## The log cut\n\n"
+        "`study.db` and its write-ahead log are copied at random moments while six clients answer "
+        "and the worker learns (all processes stopped for the moment of the copy). The copy's log "
+        "is then spoilt at random bytes: cut off there, followed by zeros or by noise, or one byte "
+        "changed. Each time the database is opened as the server does. Sound means: it opens, "
+        "SQLite's integrity and foreign-key checks pass, every participant's count fits their "
+        "answers, and the answers are the first ones of the whole log, the more the later it was "
+        "spoilt. Only logs of which nothing has been copied back to `study.db` are used: what has, "
+        "was on disk before and cannot be cut off by a loss of power."
+    )
+    cuts = sum(one["cuts"] for one in done)
+    problems = [problem for one in done for problem in one["problems"]]
+    answers = [one["answers"] for one in done]
+    page.table(
+        ["", "total"],
+        [
+            ["places", cuts],
+            ["copies", len(done)],
+            ["answers in a copy", f"{min(answers)} to {max(answers)}"],
+            ["places that cost answers", sum(one["shorter"] for one in done)],
+            ["acknowledged answers missing from a whole copy", sum(one["lost"] for one in done)],
+            ["not sound", len(problems)],
+        ],
+    )
+
+
+def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any] | None) -> None:
+    """The long run."""
+    minutes, answers = taken[-1]["minute"], taken[-1]["acknowledged"]
+    page.text(
+        "## Soak\n\n"
+        f"{minutes:.0f} minutes with {answers / minutes / 60:.1f} answers a second over HTTP: 100 "
+        "items in three dimensions, people who leave after 200 questions and are followed by "
+        "others, a monitor open all the time, and the worker learning beside them. Samples every "
+        "ten seconds. The load of the machine (two cores) was "
+        f"{np.mean([one['load'] for one in taken]):.0f} on average, so times are not those of a "
+        "machine that has nothing else to do."
+    )
+    rows: list[list[object]] = [
+        ["answers acknowledged", answers],
+        ["people who finished", taken[-1]["finished"]],
+        ["errors", taken[-1]["errors"]],
+        ["write-ahead log, largest", f"{max(one['wal_most'] for one in taken):.1f} MB"],
+        ["database at the end", f"{taken[-1]['database']:.0f} MB"],
+        ["answer, median of p50", f"{np.median([one['p50_ms'] for one in taken]):.0f} ms"],
+        ["answer, median of p99", f"{np.median([one['p99_ms'] for one in taken]):.0f} ms"],
+        ["answers behind, most", max(one["behind"] for one in taken)],
+    ]
+    if ended is not None:
+        rows.append(["acknowledged but not stored", max(0, answers - ended["stored"])])
+        rows.append(["worker restarts", ended["restarts"]])
+        rows.append(["integrity check", ended["integrity"]])
+    page.table(["", ""], rows)
+    page.text(
+        "Memory (resident, MB), descriptors and threads: means of the samples around a tenth of "
+        "the time, half of it, and at its end. Growth is from half to end, divided by the answers "
+        "that came between. The worker's learner keeps every question and answer, and an open "
+        "monitor keeps a row of numbers for each (130 bytes), so their memory follows the study's "
+        "size; what does not follow it should not grow."
+    )
+    page.table(
+        ["", "memory at 10 %", "50 %", "end", "bytes per answer", "descriptors", "threads"],
+        [_usage(taken, kind) for kind in KINDS],
+    )
+
+
+def _usage(taken: list[dict[str, Any]], kind: str) -> list[object]:
+    def around(share: float, what: str) -> float:
+        width = max(1, len(taken) // 20)
+        at = int(share * (len(taken) - 1))
+        some = taken[max(0, at - width) : at + width + 1]
+        return float(np.mean([one["processes"][kind][what] for one in some]))
+
+    places = (0.1, 0.5, 1.0)
+    memory = [around(place, "rss") for place in places]
+    answers = taken[-1]["acknowledged"] - taken[len(taken) // 2]["acknowledged"]
+    growth = (memory[2] - memory[1]) * 2**20 / max(1, answers)
+
+    def steady(what: str) -> str:
+        return " → ".join(f"{around(place, what):.0f}" for place in places)
+
+    values = [f"{value:.0f}" for value in memory]
+    return [NAMES[kind], *values, f"{growth:.0f}", steady("fds"), steady("threads")]
+
+
+def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
+    """The crowd at the door."""
+    page.text(
+        "## Arrivals\n\n"
+        f"{one['people']:,} people, each with a link and a connection of their own, come within "
+        f"{one['seconds']:.0f} s to a server with its worker running. Whoever is told to try again "
+        "does so after a second. Seconds from when they came to the consent page."
+    )
+    page.table(
+        ["", ""],
+        [
+            ["people who got their page", f"{one['served']:,}"],
+            ["participants stored", f"{one['stored']:,}"],
+            ["lost", one["lost"]],
+            ["answers of 500", one["errors"]],
+            ["told to try again, or not let in at once", one["again"]],
+            ["until the last had their page", f"{one['took']:.1f} s"],
+            ["median", f"{one['p50']:.2f} s"],
+            ["p99", f"{one['p99']:.2f} s"],
+        ],
+    )
+
+
+def main() -> None:
+    """Run what is missing, then write the page; with --page, write what there is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cycles", type=int, default=500)
+    parser.add_argument("--round", type=int, default=50)
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    chosen = parser.parse_args()
+    if not chosen.page:
+        run_kills(chosen.cycles, chosen.round)
+        run_cuts(1000, 50)
+        run_arrivals(10_000, 60.0)
+        run_soak(60.0, 50)
+    page = Page("reliability", "Kills, cuts, crowds and a long run", "make bench-reliability")
+    page.text(
+        "Each part can be run alone and goes on where it was: `python -m benchmarks.endurance "
+        "cuts`, `arrivals` or `soak --minutes 60`; `python -m benchmarks.reliability --page` "
+        "writes this page from what is there."
+    )
+    if done := kept("reliability"):
+        tell_kills(page, done)
+    if done := kept("cuts"):
+        tell_cuts(page, done)
+    if done := kept("arrivals"):
+        tell_arrivals(page, done[-1])
+    if taken := samples(kept("soak")):
+        ended = [one for one in kept("soak") if one.get("acknowledged", 0) and "minutes" in one]
+        right = [one for one in ended if one["acknowledged"] >= taken[-1]["acknowledged"]]
+        tell_soak(page, taken, right[0] if right else None)
     page.write()
 
 

@@ -80,7 +80,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 SETTINGS = """title = "Words"
 seed = 1
 [session]
-trials = 5000
+trials = {trials}
 practice = 0
 break_every = 0
 feedback = false
@@ -91,10 +91,10 @@ min_answers = 9000000
 """
 
 
-def words_study(folder: Path, items: int) -> Path:
+def words_study(folder: Path, items: int, trials: int = 5000) -> Path:
     """A study of words that goes on for ever."""
     (folder / "stimuli").mkdir(parents=True)
     for number in range(items):
         (folder / "stimuli" / f"word{number:03d}.txt").write_text(f"word {number}")
-    (folder / "study.toml").write_text(SETTINGS)
+    (folder / "study.toml").write_text(SETTINGS.format(trials=trials))
     return folder

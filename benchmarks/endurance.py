@@ -1,0 +1,76 @@
+"""The parts of `make bench-reliability` beside the kills: soak, cuts, arrivals; each runs alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.arriving import arrivals
+from benchmarks.cutting import cuts_under_load
+from benchmarks.soaking import soak
+from benchmarks.tables import FOLDER
+
+BUILD = FOLDER.parent.parent / "build"
+
+
+def keeper(name: str) -> Callable[[dict[str, Any]], None]:
+    """Writes one result a line to build/NAME.jsonl, and prints it."""
+    BUILD.mkdir(exist_ok=True)
+
+    def keep(one: dict[str, Any]) -> None:
+        with (BUILD / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(one) + "\n")
+        print(json.dumps(one), flush=True)
+
+    return keep
+
+
+def kept(name: str) -> list[dict[str, Any]]:
+    """What was kept under that name so far."""
+    file = BUILD / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def run_soak(minutes: float, rate: int) -> None:
+    """One run from beginning to end: what should be flat cannot be put together from parts."""
+    if any(one.get("minutes", 0) >= minutes for one in kept("soak")):
+        return
+    keep = keeper("soak")
+    keep(soak(minutes, rate, keep))
+
+
+def run_cuts(cuts: int, each: int) -> None:
+    """What is missing, copy by copy."""
+    keep = keeper("cuts")
+    while (done := sum(one["cuts"] for one in kept("cuts"))) < cuts:
+        for one in cuts_under_load(min(5, (cuts - done) // each or 1), each, seed=1 + done):
+            keep(one)
+
+
+def run_arrivals(people: int, seconds: float) -> None:
+    """Once."""
+    if not any(one["people"] >= people for one in kept("arrivals")):
+        keeper("arrivals")(arrivals(people, seconds))
+
+
+def main() -> None:
+    """Run one part, or write the page of what was measured so far."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parts = parser.add_subparsers(dest="part", required=True)
+    one = parts.add_parser("soak")
+    one.add_argument("--minutes", type=float, default=60)
+    one.add_argument("--rate", type=int, default=50)
+    one = parts.add_parser("cuts")
+    one.add_argument("--cuts", type=int, default=1000)
+    one.add_argument("--each", type=int, default=50, help="cuts of one copy")
+    one = parts.add_parser("arrivals")
+    one.add_argument("--people", type=int, default=10_000)
+    one.add_argument("--seconds", type=float, default=60)
+    chosen = vars(parser.parse_args())
+    {"soak": run_soak, "cuts": run_cuts, "arrivals": run_arrivals}[chosen.pop("part")](**chosen)
+
+
+if __name__ == "__main__":
+    main()
