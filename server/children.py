@@ -7,6 +7,8 @@ import signal
 import threading
 from types import FrameType
 
+# People who may wait at the door before the system turns them away; it may allow fewer.
+BACKLOG = 4096
 # A child that ends with this code has written down why.
 TOLD_WHY = 3
 

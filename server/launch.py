@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lore_active.errors import LoreError
 from server import passwords
-from server.children import TOLD_WHY
+from server.children import BACKLOG, TOLD_WHY
 from server.clock import now
 from server.holding import Hold
 from server.opening import DATABASE, open_study
@@ -266,7 +266,7 @@ class Supervisor:
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise CannotListen(
             f"Cannot listen on {host} port {port}: {error.strerror or error}. "

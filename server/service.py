@@ -15,7 +15,7 @@ from server.issuing import Issuer
 from server.stages import Side, Stage, Trial, Turned, Verdict, Welcome
 from server.store import collection as store
 from server.store.collection import Participant
-from server.store.database import Connection, Database
+from server.store.database import MOST_TOGETHER, Connection, Database
 
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
@@ -42,6 +42,8 @@ class Service:
         self.study = study
         self.clock = clock
         self._issuer = Issuer(study)
+        # The most that may have been promised to participants up to a number.
+        self._most, self._counted = 0, 0
 
     # ---- coming and going -----------------------------------------------------------------------
 
@@ -84,15 +86,35 @@ class Service:
         state = self._state(c)
         if state.status == "paused":
             return Turned("paused")
-        given, people = store.promised(c, *self._present_from_to(now))
-        trials = min(state.trials, state.budget_answers - given)
-        full = state.budget_participants and people >= state.budget_participants
-        if state.status == "stopped" or trials <= 0 or full:
+        trials = self._room(c, state, now)
+        if state.status == "stopped" or trials <= 0:
             return self._turned_full(entry)
         new = store.add_participant(
             c, secrets.token_urlsafe(18), external, entry, agent, trials, now
         )
         return Welcome(new.token)
+
+    def _room(self, c: Connection, state: store.State, now: int) -> int:
+        """How many questions a newcomer can be promised.
+
+        Counting what everybody was promised takes as long as there are people, and a crowd at the
+        door would wait for it in turn. So first the most that it could be, which only grows with
+        newcomers; the exact count only where that does not fit.
+        """
+        newest = store.newest_participant(c)
+        # A commit that fails takes its newest participants back: they are added up every time.
+        sure = max(0, newest - MOST_TOGETHER)
+        if sure > self._counted:
+            self._most += store.most_promised(c, self._counted, sure)
+            self._counted = sure
+        most = self._most + store.most_promised(c, self._counted, newest)
+        few = not state.budget_participants or newest < state.budget_participants
+        if few and most + state.trials <= state.budget_answers:
+            return state.trials
+        given, people = store.promised(c, *self._present_from_to(now))
+        if state.budget_participants and people >= state.budget_participants:
+            return 0
+        return min(state.trials, state.budget_answers - given)
 
     def _turned_full(self, entry: Mapping[str, str]) -> Turned:
         out = self.study.settings.completion

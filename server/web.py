@@ -19,7 +19,7 @@ from waitress.server import create_server
 from waitress.task import ErrorTask
 
 from server.app import create_app
-from server.children import stop_signal
+from server.children import BACKLOG, stop_signal
 from server.clock import now
 from server.headers import SAFE, SHUT
 
@@ -75,7 +75,7 @@ def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
         threads=THREADS,
         connection_limit=CONNECTIONS,
         channel_timeout=60,
-        backlog=1024,
+        backlog=BACKLOG,
         max_request_header_size=32 * 1024,
         max_request_body_size=256 * 1024,
         asyncore_use_poll=True,
@@ -116,7 +116,7 @@ def _busy(channel: Any) -> bool:
 def main(folders: tuple[Path, ...], number: int | None, host: str, port: int, proxy: str) -> None:
     """Serve these studies; for the supervisor."""
     if number is None:
-        listener = socket.create_server((host, port), backlog=1024)
+        listener = socket.create_server((host, port), backlog=BACKLOG)
     else:
         listener = socket.socket(fileno=number)
     stop = stop_signal()

@@ -203,6 +203,20 @@ def promised(c: Connection, since: int, until: int, but: int = 0) -> tuple[int, 
     return int(row[0]), int(row[1])
 
 
+def most_promised(c: Connection, after: int, up_to: int) -> int:
+    """What would be promised to participants of these numbers if every one of them were here."""
+    row = c.execute(
+        "SELECT coalesce(sum(max(trials, done)), 0) FROM participants WHERE id > ? AND id <= ?",
+        (after, up_to),
+    ).fetchone()
+    return int(row[0])
+
+
+def newest_participant(c: Connection) -> int:
+    """The highest number that a participant has; 0 where there is none."""
+    return int(c.execute("SELECT coalesce(max(id), 0) FROM participants").fetchone()[0])
+
+
 def under_way(c: Connection, since: int, until: int) -> int:
     """How many people are answering now: seen between these."""
     row = c.execute(
