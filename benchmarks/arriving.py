@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import sqlite3
 import tempfile
@@ -80,6 +81,12 @@ async def _run(address: str, people: int, seconds: float) -> tuple[Met, float]:
     return met, time.perf_counter() - begun
 
 
+def _cpu_seconds(pid: int) -> float:
+    """What a process has used of the processors so far."""
+    fields = (Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def arrivals(people: int, seconds: float) -> dict[str, Any]:
     """Let that many people come within that many seconds to a fresh study, and sum up."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -89,6 +96,7 @@ def arrivals(people: int, seconds: float) -> dict[str, Any]:
         server = Serving(str(folder))
         try:
             met, took = asyncio.run(_run(server.address(), people, seconds))
+            work = sum(_cpu_seconds(pid) for pid in server.children("server.web"))
         finally:
             server.stop()
         database = sqlite3.connect(folder / "study.db")
@@ -103,6 +111,8 @@ def arrivals(people: int, seconds: float) -> dict[str, Any]:
         "lost": len(met.lost),
         "again": met.again,
         "errors": sum(count for status, count in met.statuses.items() if status == 500),
+        "cpu_ms": 1000 * work / max(1, stored),
+        "load": os.getloadavg()[0],
         "statuses": dict(met.statuses),
         "refused": dict(met.refused),
         "p50": float(np.percentile(met.seconds or [0.0], 50)),

@@ -152,6 +152,8 @@ def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
             ["until the last had their page", f"{one['took']:.1f} s"],
             ["median", f"{one['p50']:.2f} s"],
             ["p99", f"{one['p99']:.2f} s"],
+            ["processor time of the web processes for one arrival", f"{one['cpu_ms']:.1f} ms"],
+            ["load of the machine (two cores)", f"{one['load']:.0f}"],
         ],
     )
 
