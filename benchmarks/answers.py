@@ -238,6 +238,7 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         ],
         rows,
     )
+    pooled(page, [one for cell in (*MAIN, *STOPS) if cell.rank <= 5 for one in of(cell)])
     found = of(NOTHING[0])
     if found:
         ranks = [one["audits"][-1][1] for one in found]
@@ -245,6 +246,25 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         page.text(
             f"## Nothing to find\n\nPure guesses, {len(found)} runs of {NOTHING[0].answers} "
             f"answers: last ranks {ranks}; stopped as settled in {stopped} of them."
+        )
+
+
+def pooled(page: Page, runs: list[dict[str, Any]]) -> None:
+    """All stops of ranks 1 to 5 together."""
+    right = wrong = 0
+    ratios = []
+    for one in runs:
+        at, rank = one["summary"]["stopped_at"], one["summary"]["stopped_rank"]
+        if at is None:
+            continue
+        right += rank == json.loads(one["cell"])["rank"]
+        wrong += rank != json.loads(one["cell"])["rank"]
+        ratios.append(at / last_change(one["audits"], at))
+    if ratios:
+        page.text(
+            f"Ranks 1 to 5 together: of {len(runs)} runs {right} stopped at the true rank, {wrong} "
+            f"at another, and {len(runs) - right - wrong} had not stopped where they ended. Median "
+            f"of the ratio to the last change of rank: {np.median(ratios):.2f}."
         )
 
 
