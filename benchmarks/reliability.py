@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from dataclasses import asdict
@@ -14,10 +15,8 @@ import numpy as np
 from benchmarks.endurance import keeper, kept, run_arrivals, run_cuts, run_soak
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import words_study
-from benchmarks.soaking import KINDS, samples
+from benchmarks.soaking import runs
 from benchmarks.tables import Page
-
-NAMES = dict(zip(KINDS, ("supervisor", "web", "worker"), strict=True))
 
 
 def run_kills(cycles: int, each: int) -> None:
@@ -74,14 +73,16 @@ def tell_cuts(page: Page, done: list[dict[str, Any]]) -> None:
     )
 
 
-def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any] | None) -> None:
-    """The long run."""
-    minutes, answers = taken[-1]["minute"], taken[-1]["acknowledged"]
+def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any]) -> None:
+    """A long run."""
+    minutes, answers = taken[-1]["minute"], ended["acknowledged"]
+    note = ended.get("note", "")
     page.text(
-        "## Soak\n\n"
+        f"## Soak of {minutes:.0f} minutes\n\n{note}{' ' if note else ''}"
         f"{minutes:.0f} minutes with {answers / minutes / 60:.1f} answers a second over HTTP: 100 "
         "items in three dimensions, people who leave after 200 questions and are followed by "
-        "others, a monitor open all the time, and the worker learning beside them. Samples every "
+        "others, a monitor open all the time (at one of the two web processes), and the worker "
+        "learning beside them. Samples every "
         "ten seconds. The load of the machine (two cores) was "
         f"{np.mean([one['load'] for one in taken]):.0f} on average, so times are not those of a "
         "machine that has nothing else to do."
@@ -95,11 +96,10 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any] | N
         ["answer, median of p50", f"{np.median([one['p50_ms'] for one in taken]):.0f} ms"],
         ["answer, median of p99", f"{np.median([one['p99_ms'] for one in taken]):.0f} ms"],
         ["answers behind, most", max(one["behind"] for one in taken)],
+        ["acknowledged but not stored", max(0, answers - ended["stored"])],
+        ["worker restarts", ended["restarts"]],
+        ["integrity check", ended["integrity"]],
     ]
-    if ended is not None:
-        rows.append(["acknowledged but not stored", max(0, answers - ended["stored"])])
-        rows.append(["worker restarts", ended["restarts"]])
-        rows.append(["integrity check", ended["integrity"]])
     page.table(["", ""], rows)
     page.text(
         "Memory (resident, MB), descriptors and threads: means of the samples around a tenth of "
@@ -110,7 +110,7 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any] | N
     )
     page.table(
         ["", "memory at 10 %", "50 %", "end", "bytes per answer", "descriptors", "threads"],
-        [_usage(taken, kind) for kind in KINDS],
+        [_usage(taken, kind) for kind in taken[-1]["processes"]],
     )
 
 
@@ -119,12 +119,8 @@ def _usage(taken: list[dict[str, Any]], kind: str) -> list[object]:
         width = max(1, len(taken) // 20)
         at = int(share * (len(taken) - 1))
         some = taken[max(0, at - width) : at + width + 1]
-<<<<<<< HEAD
-        return float(np.mean([one["processes"][kind][what] for one in some]))
-=======
         known = [one["processes"].get(kind, {}).get(what, math.nan) for one in some]
         return float(np.mean(known))
->>>>>>> 5587c02 (Figures: the log cut at 1,000 places, 10,000 arrivals, an hour's soak and a shorter one with less memory)
 
     places = (0.1, 0.5, 1.0)
     memory = [around(place, "rss") for place in places]
@@ -132,10 +128,14 @@ def _usage(taken: list[dict[str, Any]], kind: str) -> list[object]:
     growth = (memory[2] - memory[1]) * 2**20 / max(1, answers)
 
     def steady(what: str) -> str:
-        return " → ".join(f"{around(place, what):.0f}" for place in places)
+        return " → ".join(_whole(around(place, what)) for place in places)
 
-    values = [f"{value:.0f}" for value in memory]
-    return [NAMES[kind], *values, f"{growth:.0f}", steady("fds"), steady("threads")]
+    values = [_whole(value) for value in memory]
+    return [kind, *values, _whole(growth), steady("fds"), steady("threads")]
+
+
+def _whole(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.0f}"
 
 
 def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
@@ -187,10 +187,8 @@ def main() -> None:
         tell_cuts(page, done)
     if done := kept("arrivals"):
         tell_arrivals(page, done[-1])
-    if taken := samples(kept("soak")):
-        ended = [one for one in kept("soak") if one.get("acknowledged", 0) and "minutes" in one]
-        right = [one for one in ended if one["acknowledged"] >= taken[-1]["acknowledged"]]
-        tell_soak(page, taken, right[0] if right else None)
+    for taken, ended in runs(kept("soak")):
+        tell_soak(page, taken, ended)
     page.write()
 
 
