@@ -142,32 +142,37 @@ def _placed(copy: Copy, log: bytes, home: Path) -> Path:
 
 
 def cuts_under_load(copies: int, times: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Copies of a study taken while people answer and the worker learns, each cut many times."""
-    rng, stop = np.random.default_rng(seed), threading.Event()
+    """Copies of a study taken while people answer and the worker learns; then each cut often."""
+    rng = np.random.default_rng(seed)
     with TemporaryDirectory() as home:
-        folder = words_study(Path(home) / "words", 30)
-        server = Serving(str(folder))
-        people: list[Client] = []
-        try:
-            address = server.address()
-            label = f"{time.time_ns()}"
-            people = [Client(address, "words", f"{label}-{n}", stop, 0.03) for n in range(6)]
-            for person in people:
-                person.start()
+        for copy in _live_copies(Path(home), copies, rng):
+            yield cut_at_random(copy, times, rng)
 
-            def acknowledged() -> frozenset[str]:
-                return frozenset(token for one in people for token in list(one.acknowledged))
 
-            for number in range(copies):
-                more = len(acknowledged()) + int(rng.integers(50, 300))
-                wait_until(lambda more=more: len(acknowledged()) > more, 300)  # type: ignore[misc]
-                copy = _live_copy(server, folder, Path(home) / f"copy{number}", acknowledged, rng)
-                yield cut_at_random(copy, times, rng)
-        finally:
-            stop.set()
-            server.stop()
-            for person in people:
-                person.join(30)
+def _live_copies(home: Path, copies: int, rng: np.random.Generator) -> list[Copy]:
+    folder, stop = words_study(home / "words", 30), threading.Event()
+    server = Serving(str(folder))
+    people: list[Client] = []
+    found: list[Copy] = []
+    try:
+        address = server.address()
+        people = [Client(address, "words", f"person{n}", stop, 0.03) for n in range(6)]
+        for person in people:
+            person.start()
+
+        def acknowledged() -> frozenset[str]:
+            return frozenset(token for one in people for token in list(one.acknowledged))
+
+        for number in range(copies):
+            more = len(acknowledged()) + int(rng.integers(50, 300))
+            wait_until(lambda more=more: len(acknowledged()) > more, 300)  # type: ignore[misc]
+            found.append(_live_copy(server, folder, home / f"copy{number}", acknowledged, rng))
+    finally:
+        stop.set()
+        server.stop()
+        for person in people:
+            person.join(30)
+    return found
 
 
 def _live_copy(

@@ -33,12 +33,12 @@ def kept(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def run_soak(minutes: float, rate: int) -> None:
+def run_soak(minutes: float, rate: int, note: str = "") -> None:
     """One run from beginning to end: what should be flat cannot be put together from parts."""
     if any(one.get("minutes", 0) >= minutes for one in kept("soak")):
         return
     keep = keeper("soak")
-    keep(soak(minutes, rate, keep))
+    keep({**soak(minutes, rate, keep), "note": note})
 
 
 def run_cuts(cuts: int, each: int) -> None:
@@ -62,6 +62,7 @@ def main() -> None:
     one = parts.add_parser("soak")
     one.add_argument("--minutes", type=float, default=60)
     one.add_argument("--rate", type=int, default=50)
+    one.add_argument("--note", default="", help="what was special about this run")
     one = parts.add_parser("cuts")
     one.add_argument("--cuts", type=int, default=1000)
     one.add_argument("--each", type=int, default=50, help="cuts of one copy")

@@ -27,7 +27,7 @@ from server.stimuli import items_by_name
 
 ITEMS, RANK, TRIALS = 100, 3, 200
 EVERY_SECONDS = 10.0
-KINDS = ("supervisor", "server.web", "server.work")
+KINDS = {"web": "server.web", "worker": "server.work"}
 ITEM = re.compile(r'data-item="([^"]+)"')
 
 
@@ -146,8 +146,10 @@ async def look(
             "count(*) FROM steps"
         ).fetchone()
         millis = 1000 * np.array(crowd.seconds[before:] or [0.0])
-        numbers = {"supervisor": [server.process.pid]}
-        numbers |= {kind: server.children(kind) for kind in KINDS[1:]}
+        numbers = {"supervisor": server.process.pid}
+        for name, kind in KINDS.items():
+            for place, pid in enumerate(sorted(server.children(kind)), 1):
+                numbers[f"{name} {place}"] = pid
         sample = Sample(
             minute=(time.monotonic() - begun) / 60,
             acknowledged=crowd.acknowledged,
@@ -160,7 +162,7 @@ async def look(
             p99_ms=float(np.percentile(millis, 99)),
             wal_most=wal / 2**20,
             database=_size(folder / "study.db") / 2**20,
-            processes={kind: usage(pids[0]) for kind, pids in numbers.items() if pids},
+            processes={name: usage(pid) for name, pid in numbers.items()},
         )
         keep(asdict(sample))
     database.close()
@@ -217,12 +219,15 @@ def soak(minutes: float, rate: int, keep: Callable[[dict[str, Any]], None]) -> d
     }
 
 
-def samples(kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The kept samples of the longest run: each run starts at minute 0."""
-    runs: list[list[dict[str, Any]]] = []
+def runs(kept: list[dict[str, Any]]) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """(samples, what came of it) of every run that was finished: each starts at minute 0."""
+    found, taken = [], []
     for one in kept:
-        if "minute" in one:
-            if not runs or one["minute"] < runs[-1][-1]["minute"]:
-                runs.append([])
-            runs[-1].append(one)
-    return max(runs, key=len, default=[])
+        if "minute" not in one:
+            found.append((taken, one))
+            taken = []
+        elif taken and one["minute"] < taken[-1]["minute"]:
+            taken = [one]
+        else:
+            taken.append(one)
+    return found
