@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.collecting import collected
 from benchmarks.serving import words_study
 from benchmarks.tables import Page
-from lore_active import information, kernels
 from lore_active.questions import AllQuestions, count_possible
+from lore_active.warming import warm
 from server.clock import now
 from server.opening import open_study
 
@@ -55,8 +55,7 @@ def measured(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def replay_table(page: Page, folder: Path, answers: int) -> None:
     """A study lived by the worker, and the same replayed."""
-    kernels.warm()
-    information.warm()
+    warm()
     with threadpool_limits(1):
         worker = collected(
             folder, ITEMS, answers, lambda done: _say(done, answers) if done % 500 == 0 else None
