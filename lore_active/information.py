@@ -13,13 +13,12 @@ from lore_active.jit import kernel
 from lore_active.types import Floats
 
 Questions = NDArray[np.int64]
+Places = NDArray[np.int64]
 SMOOTHING = 1e-3
 
 
 @kernel
-def margin_gradient(
-    z: Floats, a: int, i: int, j: int, slope: Floats, place: NDArray[np.int64]
-) -> float:
+def margin_gradient(z: Floats, a: int, i: int, j: int, slope: Floats, place: Places) -> float:
     """Margin of one question; its gradient's entries and their places go to `slope`, `place`."""
     axes = z.shape[1]
     near = SMOOTHING * SMOOTHING
@@ -50,7 +49,7 @@ def weight_at(margin: float, temperature: float) -> float:
 
 @kernel
 def add_information(z: Floats, questions: Questions, temperature: float, out: Floats) -> None:
-    """Add each question's expected information to the matrix `out`."""
+    """Add each question's expected information to the lower triangle of the matrix `out`."""
     size = 3 * z.shape[1]
     slope = np.empty(size)
     place = np.empty(size, np.int64)
@@ -59,90 +58,97 @@ def add_information(z: Floats, questions: Questions, temperature: float, out: Fl
         weight = weight_at(margin, temperature)
         for x in range(size):
             share = weight * slope[x]
-            for y in range(size):
-                out[place[x], place[y]] += share * slope[y]
+            for y in range(x + 1):
+                row, column = max(place[x], place[y]), min(place[x], place[y])
+                out[row, column] += share * slope[y]
 
 
 @kernel
-def spread(
-    z: Floats, covariance: Floats, questions: Questions, margins: Floats, variances: Floats
+def mirror(matrix: Floats) -> None:
+    """Copy the lower triangle of a matrix to its upper one, in blocks that stay in the cache."""
+    many = matrix.shape[0]
+    block = 64
+    for top in range(0, many, block):
+        for left in range(0, top + block, block):
+            for row in range(top, min(top + block, many)):
+                for column in range(left, min(left + block, row)):
+                    matrix[column, row] = matrix[row, column]
+
+
+@kernel
+def gradients(
+    z: Floats, questions: Questions, margins: Floats, slopes: Floats, places: Places
 ) -> None:
-    """Margin of each question and the variance of that margin."""
-    size = 3 * z.shape[1]
-    slope = np.empty(size)
-    place = np.empty(size, np.int64)
+    """Margin of each question, and a row with its gradient's entries and one with their places."""
     for t in range(questions.shape[0]):
         margins[t] = margin_gradient(
-            z, questions[t, 0], questions[t, 1], questions[t, 2], slope, place
+            z, questions[t, 0], questions[t, 1], questions[t, 2], slopes[t], places[t]
         )
+
+
+@kernel
+def spread(slopes: Floats, places: Places, covariance: Floats, variances: Floats) -> None:
+    """Variance of each margin."""
+    for t in range(slopes.shape[0]):
         total = 0.0
-        for x in range(size):
+        for x in range(slopes.shape[1]):
             row = 0.0
-            for y in range(size):
-                row += covariance[place[x], place[y]] * slope[y]
-            total += row * slope[x]
+            for y in range(slopes.shape[1]):
+                row += covariance[places[t, x], places[t, y]] * slopes[t, y]
+            total += row * slopes[t, x]
         variances[t] = total
 
 
 @kernel
-def images(z: Floats, matrix: Floats, questions: Questions, out: Floats) -> None:
-    """out[:, t] = matrix @ gradient of question t, for a symmetric matrix."""
-    size = 3 * z.shape[1]
-    slope = np.empty(size)
-    place = np.empty(size, np.int64)
-    for t in range(questions.shape[0]):
-        margin_gradient(z, questions[t, 0], questions[t, 1], questions[t, 2], slope, place)
-        for row in range(matrix.shape[0]):
-            total = 0.0
-            for x in range(size):
-                total += matrix[row, place[x]] * slope[x]
-            out[row, t] = total
-
-
-@kernel
-def reach(z: Floats, targets: Floats, questions: Questions, out: Floats) -> None:
-    """Squared length of each question's gradient seen through the targets' columns."""
-    size = 3 * z.shape[1]
-    slope = np.empty(size)
-    place = np.empty(size, np.int64)
-    seen = np.empty(targets.shape[1])
-    for t in range(questions.shape[0]):
-        margin_gradient(z, questions[t, 0], questions[t, 1], questions[t, 2], slope, place)
-        seen[:] = 0.0
-        for x in range(size):
-            for q in range(targets.shape[1]):
-                seen[q] += slope[x] * targets[place[x], q]
-        total = 0.0
-        for q in range(targets.shape[1]):
-            total += seen[q] * seen[q]
-        out[t] = total
+def images(slopes: Floats, places: Places, matrix: Floats, out: Floats) -> None:
+    """out[t] = gradient t through the rows of a matrix: slopes @ matrix[places]."""
+    for t in range(slopes.shape[0]):
+        out[t] = 0.0
+        for x in range(slopes.shape[1]):
+            for column in range(matrix.shape[1]):
+                out[t, column] += slopes[t, x] * matrix[places[t, x], column]
 
 
 @kernel
 def learn(
-    z: Floats, covariance: Floats, targets: Floats, a: int, i: int, j: int, temperature: float
+    best: int,
+    weight: float,
+    covariance: Floats,
+    slopes: Floats,
+    places: Places,
+    learnt: int,
+    shrunk: Floats,
+    factors: Floats,
+    seen: Floats,
+    variances: Floats,
 ) -> None:
-    """Shrink the covariance, and the targets seen through it, as one more answer would."""
-    size = 3 * z.shape[1]
-    slope = np.empty(size)
-    place = np.empty(size, np.int64)
-    weight = weight_at(margin_gradient(z, a, i, j, slope, place), temperature)
-    many = covariance.shape[0]
-    image = np.zeros(many)
-    for row in range(many):
+    """Bring candidates up to date with an answer to one of them, as if it had been given.
+
+    The covariance stays as it was: of each of the `learnt` answers before, `factors` and rows of
+    `shrunk` hold what it took from it, factor · row rowᵀ, and they get one more. `seen` holds the
+    candidates' gradients through the targets, `variances` their margins' variances.
+    """
+    size = slopes.shape[1]
+    image = shrunk[learnt]
+    images(slopes[best : best + 1], places[best : best + 1], covariance, shrunk[learnt:])
+    for before in range(learnt):
+        along = 0.0
         for x in range(size):
-            image[row] += covariance[row, place[x]] * slope[x]
+            along += slopes[best, x] * shrunk[before, places[best, x]]
+        share = factors[before] * along
+        for column in range(image.shape[0]):
+            image[column] -= share * shrunk[before, column]
     variance = 0.0
     for x in range(size):
-        variance += slope[x] * image[place[x]]
+        variance += slopes[best, x] * image[places[best, x]]
     factor = weight / (1.0 + weight * variance)
-    seen = np.zeros(targets.shape[1])
-    for x in range(size):
-        for q in range(targets.shape[1]):
-            seen[q] += slope[x] * targets[place[x], q]
-    for row in range(many):
-        share = factor * image[row]
-        for column in range(many):
-            covariance[row, column] -= share * image[column]
-        for q in range(targets.shape[1]):
-            targets[row, q] -= share * seen[q]
+    factors[learnt] = factor
+    own = seen[best].copy()
+    for t in range(slopes.shape[0]):
+        shared = 0.0
+        for x in range(size):
+            shared += slopes[t, x] * image[places[t, x]]
+        variances[t] -= factor * shared * shared
+        share = factor * shared
+        for q in range(own.shape[0]):
+            seen[t, q] -= share * own[q]

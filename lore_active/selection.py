@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lore_active import information
+from lore_active.candidates import Candidates, Gradients
 from lore_active.errors import InvalidParameter
 from lore_active.questions import Questions, Source, draw
 from lore_active.types import Floats
@@ -114,17 +115,18 @@ class FisherSelector:
         covariance = coordinate_covariance(known)
         rows = known.source.new(POOL, known.taken, rng)
         targets = self._targets(z, covariance, rng)
-        first = _gains(z, covariance, targets, rows, known.temperature)
-        rows = rows[np.argsort(-first, kind="stable")[: SHORTLIST + SHORTLIST_EACH * count]]
+        candidates = Candidates(z, covariance, targets, rows, known.temperature)
+        best_first = np.argsort(-candidates.scores(), kind="stable")
+        candidates.narrow(best_first[: SHORTLIST + SHORTLIST_EACH * count], learn=count)
+        rows = candidates.rows
         turn = Turns(known, count)
         picked, scores = [], []
         for _ in range(min(count, len(rows))):
-            score = _gains(z, covariance, targets, rows, known.temperature)
+            score = candidates.scores()
             best = turn.best(rows, score)
             picked.append(best)
             scores.append(score[best])
-            a, i, j = (int(item) for item in rows[best])
-            information.learn(z, covariance, targets, a, i, j, known.temperature)
+            candidates.learn(best)
         return Picks(rows[picked], np.array(scores))
 
     @staticmethod
@@ -134,26 +136,11 @@ class FisherSelector:
         The chance that a margin's sign is wrong falls with its variance at the rate
         φ(margin / deviation) / deviation.
         """
-        asked = draw(len(z), TARGETS, rng)
-        margins, variances = np.empty(TARGETS), np.empty(TARGETS)
-        information.spread(z, covariance, asked, margins, variances)
-        variances = np.maximum(variances, 1e-12)
-        weight = np.exp(-0.5 * margins**2 / variances) / np.sqrt(variances)
-        out = np.empty((z.size, TARGETS))
-        information.images(z, covariance, asked, out)
-        return np.asarray(out * np.sqrt(weight / TARGETS))
-
-
-def _gains(
-    z: Floats, covariance: Floats, targets: Floats, rows: Questions, temperature: float
-) -> Floats:
-    """By how much an answer to each row would reduce the targets' variance."""
-    margins, variances, reach = (np.empty(len(rows)) for _ in range(3))
-    information.spread(z, covariance, rows, margins, variances)
-    information.reach(z, targets, rows, reach)
-    e = np.exp(-np.abs(margins) / temperature)
-    weight = e / ((1.0 + e) ** 2 * temperature**2)
-    return np.asarray(weight * reach / (1.0 + weight * variances))
+        asked = Gradients(z, draw(len(z), TARGETS, rng))
+        variances = np.maximum(asked.variances(covariance), 1e-12)
+        weight = np.exp(-0.5 * asked.margins**2 / variances) / np.sqrt(variances)
+        images = asked.through(covariance) * np.sqrt(weight / TARGETS)[:, np.newaxis]
+        return np.ascontiguousarray(images.T)
 
 
 def coordinate_covariance(known: Knowledge) -> Floats:
@@ -168,13 +155,14 @@ def coordinate_covariance(known: Knowledge) -> Floats:
         information.add_information(z, asked, known.temperature, matrix)
     spread = np.maximum((z**2).mean(axis=0), 1e-12)
     matrix[np.diag_indices(z.size)] += np.tile(1.0 / spread, len(z))
-    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    # LAPACK counts columns first: its upper triangle is our lower one, and nothing is copied.
+    _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if failed == 0:
-        inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
     if failed:
         raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
-    lower = np.tril(inverse)
-    return np.ascontiguousarray(lower + np.tril(lower, -1).T)
+    information.mirror(matrix)
+    return matrix
 
 
 class Turns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lore_active import descent, information, kernels
+from lore_active.candidates import Candidates
 
 
 def warm() -> None:
@@ -34,8 +35,7 @@ def _warm_choices() -> None:
     asked = np.array([[0, 1, 2]])
     matrix = np.eye(3)
     information.add_information(z, asked, 1.0, matrix)
-    information.spread(z, matrix, asked, np.empty(1), np.empty(1))
-    targets = np.empty((3, 1))
-    information.images(z, matrix, asked, targets)
-    information.reach(z, targets, asked, np.empty(1))
-    information.learn(z, matrix, targets, 0, 1, 2, 1.0)
+    information.mirror(matrix)
+    candidates = Candidates(z, matrix, np.ones((3, 1)), asked, 1.0)
+    candidates.narrow(np.array([0]), learn=1)
+    candidates.learn(0)

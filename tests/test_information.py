@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lore_active import information
+from lore_active.candidates import Candidates, Gradients
 from lore_active.observers import gaussian_space
 from lore_active.questions import AllQuestions, PooledQuestions, count_possible, draw, keys
 from lore_active.selection import FisherSelector, Knowledge, coordinate_covariance
@@ -39,39 +40,44 @@ def test_information_is_the_sum_of_outer_products():
     out = np.zeros((16, 16))
     information.add_information(Z, ASKED, 0.7, out)
     g = gradients()
-    np.testing.assert_allclose(out, (g.T * weights(0.7)) @ g, atol=1e-8)
+    np.testing.assert_allclose(out, np.tril((g.T * weights(0.7)) @ g), atol=1e-8)
 
 
-def test_spread_images_and_reach_match_numpy():
+def test_a_lower_triangle_is_mirrored():
+    full = np.random.default_rng(2).normal(size=(150, 150))
+    full = full + full.T
+    half = np.tril(full)
+    information.mirror(half)
+    np.testing.assert_array_equal(half, full)
+
+
+def test_gradients_match_numpy_also_seen_through_matrices():
     root = np.random.default_rng(3).normal(size=(16, 16))
     covariance = root @ root.T
     g = gradients()
-    margins, variances = np.empty(60), np.empty(60)
-    information.spread(Z, covariance, ASKED, margins, variances)
-    np.testing.assert_allclose(margins, [margin(Z.ravel(), row) for row in ASKED], rtol=1e-10)
-    np.testing.assert_allclose(variances, ((g @ covariance) * g).sum(1), rtol=1e-6, atol=1e-7)
-    seen = np.empty((16, 60))
-    information.images(Z, covariance, ASKED, seen)
-    np.testing.assert_allclose(seen, covariance @ g.T, atol=1e-6)
-    out = np.empty(60)
-    information.reach(Z, seen, ASKED, out)
-    np.testing.assert_allclose(out, ((g @ seen) ** 2).sum(1), rtol=1e-5)
+    found = Gradients(Z, ASKED)
+    np.testing.assert_allclose(found.margins, [margin(Z.ravel(), row) for row in ASKED], rtol=1e-10)
+    np.testing.assert_allclose(
+        found.variances(covariance), ((g @ covariance) * g).sum(1), rtol=1e-6, atol=1e-7
+    )
+    np.testing.assert_allclose(found.through(root), g @ root, atol=1e-6)
 
 
-def test_learning_an_answer_equals_adding_its_information():
+def test_learning_answers_equals_adding_their_information():
     root = np.random.default_rng(4).normal(size=(16, 16))
     precision = root @ root.T + np.eye(16)
     covariance = np.linalg.inv(precision)
-    tests = draw(8, 5, np.random.default_rng(5))
-    targets = np.empty((16, 5))
-    information.images(Z, covariance, tests, targets)
-    row = ASKED[:1]
-    information.learn(Z, covariance, targets, *row[0].tolist(), 0.7)
-    information.add_information(Z, row, 0.7, precision)
-    np.testing.assert_allclose(covariance, np.linalg.inv(precision), atol=1e-9)
-    fresh = np.empty((16, 5))
-    information.images(Z, covariance, tests, fresh)
-    np.testing.assert_allclose(targets, fresh, atol=1e-9)
+    wanted = np.random.default_rng(5).normal(size=(16, 5))
+    kept = np.arange(40)[::-1].copy()
+    learnt = Candidates(Z, covariance, covariance @ wanted, ASKED, 0.7)
+    learnt.narrow(kept, learn=3)
+    for place in (7, 20, 7):
+        learnt.learn(place)
+        information.add_information(Z, ASKED[[kept[place]]], 0.7, precision)
+    information.mirror(precision)
+    after = np.linalg.inv(precision)
+    fresh = Candidates(Z, after, after @ wanted, ASKED[kept], 0.7)
+    np.testing.assert_allclose(learnt.scores(), fresh.scores(), rtol=1e-8)
 
 
 def test_pending_questions_count_as_known():
