@@ -82,23 +82,20 @@ def _active(
     widen: float,
     rng: np.random.Generator,
 ) -> list[Choice]:
-    """Active questions, some of them for the model with a dimension more.
+    """Active questions, now and then for the model with a dimension more.
 
     A model of too low a rank sees no use in questions about what it lacks; asked for by a
     wider model, they show whether that dimension is there.
     """
-    wide = int(rng.binomial(count, widen)) if asker.wider.shape[1] else 0
-    picked: list[Choice] = []
-    for many, embedding in ((wide, asker.wider), (count - wide, asker.embedding)):
-        if many:
-            asking = replace(known, embedding=embedding, temperature=TEMPERATURE)
-            picks = selector.pick(asking, many, rng)
-            picked += (
-                Choice(row, "active", float(score))
-                for row, score in zip(picks.questions, picks.scores, strict=True)
-            )
-            known = replace(known, taken=known.taken | _keys(picks.questions, known))
-    return [picked[k] for k in rng.permutation(len(picked))]
+    if not count:
+        return []
+    wide = asker.wider.shape[1] > 0 and rng.random() < widen
+    embedding = asker.wider if wide else asker.embedding
+    picks = selector.pick(replace(known, embedding=embedding, temperature=TEMPERATURE), count, rng)
+    return [
+        Choice(row, "active", float(score))
+        for row, score in zip(picks.questions, picks.scores, strict=True)
+    ]
 
 
 def _keys(rows: Questions, known: Knowledge) -> set[int]:

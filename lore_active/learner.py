@@ -45,6 +45,8 @@ __all__ = [
 
 # Questions are asked for this many dimensions at least, if that many predict best.
 LEAST_ASKED = 2
+# Share of active questions about one dimension more when the evidence is against it already.
+WIDEN_WHEN_CLEAR = 0.1
 
 
 class Learner:
@@ -54,10 +56,11 @@ class Learner:
     the same queries, embeddings and decisions. selector: picks the active questions. stopping: the
     rule behind `decision`. least_random: share of random questions that stays when the model has
     earned full trust; they keep the accuracy honest. widen: share of active questions that are
-    chosen for a model with one dimension more than the answers support so far. source: where
-    questions come from; all there are, if not given. lam: the weight of the rank penalty in every
-    published fit; cross-validated, if not given. mapper: runs an audit's independent fits; an
-    executor's `map` runs them side by side, with the same outcome to the last bit.
+    chosen for a model with one dimension more than the answers support, until the rank is clear.
+    source: where questions come from; all there are, if not given. lam: the weight of the rank
+    penalty in every published fit; cross-validated, if not given. mapper: runs an audit's
+    independent fits; an executor's `map` runs them side by side, with the same outcome to the last
+    bit.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class Learner:
             return partial(choice.covering, n, known, *counts, rng)
         return partial(
             choice.informative,
-            *(n, known, model.asker, self.selector, self.random_share, self.widen, rng),
+            *(n, known, model.asker, self.selector, self.random_share, self.widening, rng),
         )
 
     def _record(
@@ -336,6 +339,13 @@ class Learner:
             return 0.5
         trust = min(1.0, max(0.0, (self._model.asker.accuracy - 0.5) / 0.2))
         return 1.0 - trust * (1.0 - self.least_random)
+
+    @property
+    def widening(self) -> float:
+        """Share of active questions about one dimension more: few, once the rank is clear."""
+        return (
+            min(self.widen, WIDEN_WHEN_CLEAR) if RankSettled().clear(self._audits) else self.widen
+        )
 
     def query(self, query: int) -> Query:
         """One question by its number."""

@@ -102,7 +102,7 @@ class RankSettled:
     for each item). max_answers: the budget, at which collection ends in any case.
     """
 
-    confidence: float = 0.975
+    confidence: float = 0.995
     audits: int = 5
     min_answers: int | None = None
     max_answers: int | None = None
@@ -123,8 +123,9 @@ class RankSettled:
             self._seen(progress),
             self._enough(progress),
             self._predicts(progress),
-            self._held(progress),
-            *self._preferred(progress),
+            self._held(progress.audits),
+            self._against(progress.audits, -1),
+            self._against(progress.audits, +1),
         )
         settled = all(one.passed for one in reasons)
         spent = self.max_answers is not None and progress.answers >= self.max_answers
@@ -169,35 +170,38 @@ class RankSettled:
             f"than {100 * low:.0f} %; guessing gives 50 %.",
         )
 
-    def _held(self, progress: Progress) -> Criterion:
-        held = _unchanged(progress.audits)
+    def _held(self, audits: Sequence[Audit]) -> Criterion:
+        held = _unchanged(audits)
         if not held:
             words = "No audit has been made yet."
         else:
-            since = progress.answers - progress.audits[-held].answers
+            since = audits[-1].answers - audits[-held].answers
             words = (
-                f"{_dimensions(progress.audits[-1].rank)} held through the last {held} "
+                f"{_dimensions(audits[-1].rank)} held through the last {held} "
                 f"{'audit' if held == 1 else 'audits'} ({self.audits} needed), {since} answers."
             )
         return Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
 
-    def _preferred(self, progress: Progress) -> tuple[Criterion, Criterion]:
-        return self._against(progress, -1), self._against(progress, +1)
+    def clear(self, audits: Sequence[Audit]) -> bool:
+        """Whether the rank is settled, however many answers and items there should be."""
+        reasons = (self._held(audits), self._against(audits, -1), self._against(audits, +1))
+        return all(one.passed for one in reasons)
 
-    def _against(self, progress: Progress, step: int) -> Criterion:
+    def _against(self, audits: Sequence[Audit], step: int) -> Criterion:
         """How clearly held-out answers prefer the rank to a neighbour, over the last audits.
 
         One audit's evidence wavers; and while answers are too few for a dimension that is there,
         its rank loses by a little, sometimes. The mean over audits is what must be clear. Against
-        one dimension more there are two witnesses, the published fit and the model that asks, and
-        both must be clear: each of them alone has overlooked a dimension for some time.
+        one dimension more there are two witnesses, the published fit and the model that asks:
+        each of them alone has overlooked a dimension for some time. So their mean must be clear,
+        and the weaker one say half as much.
         """
         name = "preferred_to_fewer" if step < 0 else "preferred_to_more"
         need = NormalDist().inv_cdf(self.confidence)
-        recent = progress.audits[-min(self.audits, _unchanged(progress.audits)) :]
-        if not progress.audits:
+        recent = audits[-min(self.audits, _unchanged(audits)) :]
+        if not audits:
             return Criterion(name, 0.0, need, False, "No evidence about neighbouring ranks yet.")
-        last = progress.audits[-1]
+        last = audits[-1]
         if last.rank == 0:
             words = "The answers support no dimension: they are no better than guesses."
             return Criterion(name, 0.0, need, False, words)
@@ -209,12 +213,12 @@ class RankSettled:
             # More dimensions never survived the penalty: nothing there to be preferred.
             words = f"{_dimensions(other)} could not be fitted at all."
             return Criterion(name, inf, need, step > 0, words)
-        least = min(pooled)
+        said = min(sum(pooled) / len(pooled), 2.0 * min(pooled))
         words = (
-            f"Held-out answers prefer {last.rank} to {other} by {least:.1f} standard errors on "
-            f"average over the last {len(recent)} audits ({need:.1f} needed)."
+            f"Held-out answers prefer {last.rank} to {other} by {said:.2f} standard errors on "
+            f"average over the last {len(recent)} audits ({need:.2f} needed)."
         )
-        return Criterion(name, least, need, least >= need, words)
+        return Criterion(name, said, need, said >= need, words)
 
 
 def _pooled(gaps: Sequence[Gap | None]) -> float | None:

@@ -14,7 +14,7 @@ from lore_active.learner import AlreadyTold, UnknownQuery
 from lore_active.metrics import triplet_accuracy
 from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
 from lore_active.questions import PooledQuestions, draw, key, keys
-from lore_active.selection import SELECTORS, selector_named
+from lore_active.selection import SELECTORS, RandomSelector, selector_named
 from lore_active.simulation import LoggedPeople, SimulatedPeople, simulate
 from lore_active.triplets import as_triplets
 
@@ -61,6 +61,38 @@ def test_it_learns_the_space_and_the_rank():
     assert {"cover", "random", "active"} <= purposes
     progressive = learner.estimate.progressive
     assert 0 < progressive.low < progressive.value < progressive.high < 1
+
+
+class NotingWidths:
+    """Random questions; notes in how many dimensions they were asked for."""
+
+    name = "noting"
+
+    def __init__(self):
+        self.widths = []
+
+    def pick(self, known, count, rng):
+        self.widths.append(known.embedding.shape[1])
+        return RandomSelector().pick(known, count, rng)
+
+
+def test_questions_about_one_dimension_more_until_the_rank_is_clear():
+    noting = NotingWidths()
+    learner, _ = study(answers=200, selector=noting)
+    assert learner.widening == 0.5
+
+    def wide_share():
+        noting.widths.clear()
+        for _ in range(200):
+            learner.ask(1, pending=[])
+        rank = learner.model.asker.embedding.shape[1]
+        assert set(noting.widths) == {rank, rank + 1}
+        return noting.widths.count(rank + 1) / len(noting.widths)
+
+    assert 0.35 < wide_share() < 0.65
+    learner, _ = study(answers=900, selector=noting)
+    assert learner.decision.settled
+    assert 0.01 < wide_share() < 0.25
 
 
 def test_first_questions_cover_all_items_evenly():

@@ -26,7 +26,7 @@ def test_a_clear_case_stops_and_says_why():
     assert "settled at 3 dimensions" in decision.words
     assert "through the last 5" in decision.words
     assert "400 answers" in decision.words
-    assert "prefer 3 to 2 by 20.0 standard errors" in decision.words
+    assert "prefer 3 to 2 by 20.00 standard errors" in decision.words
     assert all(one.passed for one in decision.reasons)
 
 
@@ -57,11 +57,29 @@ def test_each_criterion_holds_back(change, missing):
 
 
 def test_evidence_is_pooled_over_audits():
-    wavering = [audit(k, above=(z * 0.01, 0.01)) for k, z in enumerate((0, 1, 5, 1, 2))]
+    wavering = [audit(k, above=(z * 0.01, 0.01)) for k, z in enumerate((0, 1, 5, 1, -1))]
     decision = RankSettled().decide(replace(CLEAR, audits=wavering))
     last = decision.reasons[-1]
-    assert last.value == pytest.approx(1.8)
+    assert last.value == pytest.approx(2 * 1.2)
     assert not last.passed
+
+
+@pytest.mark.parametrize(
+    ("published", "asking", "value"),
+    [(2.0, 3.0, 2.5), (3.0, 2.0, 2.5), (2.0, 3.5, 2.75), (1.2, 9.0, 2.4), (9.0, 1.2, 2.4)],
+)
+def test_the_witnesses_count_by_their_mean_but_the_weaker_must_say_half(published, asking, value):
+    audits = [audit(k, above=(published, 1.0), smooth_above=(asking, 1.0)) for k in range(5)]
+    last = RankSettled().decide(replace(CLEAR, audits=audits)).reasons[-1]
+    assert last.value == pytest.approx(value)
+    assert last.passed == (value > 2.576)
+
+
+def test_a_rank_may_be_clear_before_there_are_enough_answers():
+    assert RankSettled(min_answers=10_000).clear(CLEAR.audits)
+    assert not RankSettled().clear(CLEAR.audits[1:])
+    assert not RankSettled().clear([])
+    assert not RankSettled().clear([audit(k, above=(0.01, 0.01)) for k in range(5)])
 
 
 def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
