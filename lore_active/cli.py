@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from typing import Any
 
 import click
@@ -13,11 +11,37 @@ from threadpoolctl import threadpool_limits
 
 from lore_active import __version__
 from lore_active.errors import LoreError
-from lore_active.estimator import LORE
-from lore_active.formats import write_embedding
-from lore_active.progress import say
-from lore_active.triplets import as_triplets
-from lore_active.warming import warm
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """Commands by name, each imported when it is wanted.
+
+    What compiles, solves and draws takes longer to import than most commands take to run.
+    """
+
+    def __init__(self) -> None:
+        # A command, or where it is: "module:name".
+        self.homes: dict[str, click.Command | str] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self.homes[name]
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            loaded: click.Command = getattr(import_module(module), attribute)
+            self.homes[name] = found = loaded
+        return found
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self.homes[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self.homes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.homes)
+
+    def __len__(self) -> int:
+        return len(self.homes)
 
 
 class OneSentence(click.Group):
@@ -25,8 +49,7 @@ class OneSentence(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with threadpool_limits(1):
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except LoreError as error:
             click.echo(f"lore-active: {error}", err=True)
             ctx.exit(2)
@@ -34,91 +57,22 @@ class OneSentence(click.Group):
             click.echo(f"lore-active: {error.filename or ''}: {error.strerror}", err=True)
             ctx.exit(2)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = super().resolve_command(ctx, args)
+        # Once the command is imported: only libraries that are loaded can be held to one thread.
+        ctx.with_resource(threadpool_limits(1))
+        return found
 
-@click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
+
+COMMANDS = Commands()
+COMMANDS.homes["fit"] = "lore_active.fitting:fit"
+
+
+@click.group(
+    cls=OneSentence, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="lore-active")
 def main() -> None:
     """Adaptive similarity experiments that find out how many dimensions a percept has."""
-
-
-@main.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--items", type=int, help="Number of items; the highest number that occurs if not given."
-)
-@click.option(
-    "--lam", type=float, default=0.01, show_default=True, help="Weight of the rank penalty."
-)
-@click.option(
-    "--components", type=int, default=15, show_default=True, help="Most dimensions considered."
-)
-@click.option(
-    "--seed",
-    type=int,
-    help="Start from random coordinates of this seed; spectral start if not given.",
-)
-@click.option("--trim", is_flag=True, help="Also try to do without the weakest dimension.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for embedding.csv and fit.json.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def fit(
-    file: Path,
-    items: int | None,
-    lam: float,
-    components: int,
-    seed: int | None,
-    trim: bool,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
-    triplets = as_triplets(file, items)
-    say("Compiling or loading kernels …")
-    warm()
-    say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
-    begun = time.perf_counter()
-    model = LORE(n_components=components, lam=lam, random_state=seed, trim=trim).fit(triplets)
-    seconds = time.perf_counter() - begun
-    result = {
-        "n_objects": triplets.n_objects,
-        "n_triplets": len(triplets),
-        "rank": model.rank_,
-        "lambda": lam,
-        "objective": model.objective_,
-        "iterations": model.n_iter_,
-        "converged": model.converged_,
-        "train_accuracy": model.score(triplets),
-        "seconds": seconds,
-        "singular_values": model.singular_values_[: model.rank_].tolist(),
-    }
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        write_embedding(out / "embedding.csv", model.embedding_[:, : model.rank_], triplets.labels)
-        (out / "fit.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    _print_fit(result, out, click.echo)
-
-
-def _print_fit(result: dict[str, Any], out: Path | None, echo: Callable[[str], None]) -> None:
-    if result["rank"] == 0:
-        echo(f"No dimension pays at lambda {result['lambda']:g}: rank 0. Try a smaller --lam.")
-    else:
-        many = "dimension" if result["rank"] == 1 else "dimensions"
-        values = ", ".join(f"{value:.3g}" for value in result["singular_values"])
-        echo(f"{result['rank']} {many} (singular values {values})")
-    echo(
-        f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding agrees "
-        f"with {100 * result['train_accuracy']:.1f} % of them"
-    )
-    state = "converged" if result["converged"] else "NOT converged"
-    echo(
-        f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "
-        f"{result['seconds']:.3f} s"
-    )
-    if out is not None:
-        echo(f"written: {out / 'embedding.csv'}, {out / 'fit.json'}")

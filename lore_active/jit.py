@@ -7,6 +7,10 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+# Compiled code calls SciPy's LAPACK, and would load it only then: too late for whoever holds the
+# libraries that are loaded to one thread.
+import scipy.linalg  # noqa: F401
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from lore_active.cli import main
-from server import (
-    analysing,
-    authoring,
-    comparison,
-    forgetting,
-    importing,
-    planning,
-    serving,
-    simulating,
-)
-from server.doctor.command import doctor
-from server.reporting import command as reporting
+from lore_active.cli import COMMANDS, main
 
 __all__ = ["main"]
 
-main.add_command(authoring.new)
-main.add_command(authoring.check)
-main.add_command(authoring.password)
-main.add_command(doctor)
-main.add_command(serving.serve)
-main.add_command(serving.demo)
-main.add_command(analysing.export)
-main.add_command(importing.command)
-main.add_command(analysing.again)
-main.add_command(forgetting.forget)
-main.add_command(planning.command)
-main.add_command(simulating.command)
-main.add_command(reporting.command)
-main.add_command(comparison.command)
+COMMANDS.homes |= {
+    "new": "server.authoring:new",
+    "check": "server.authoring:check",
+    "password": "server.authoring:password",
+    "doctor": "server.doctor.command:doctor",
+    "serve": "server.serving:serve",
+    "demo": "server.serving:demo",
+    "export": "server.analysing:export",
+    "import": "server.importing:command",
+    "replay": "server.analysing:again",
+    "forget": "server.forgetting:forget",
+    "plan": "server.planning:command",
+    "simulate": "server.simulating:command",
+    "report": "server.reporting.command:command",
+    "compare": "server.comparison:command",
+}
 
 if __name__ == "__main__":
     main()

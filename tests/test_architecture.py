@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ def imports(file):
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: file.stem)
 def test_the_library_is_pure(file):
-    allowed_clock = file.name == "cli.py"
+    allowed_clock = file.name == "fitting.py"
     found = set(imports(file))
     assert not found & FORBIDDEN
     assert allowed_clock or not found & {"time", "datetime", "random"}
@@ -69,3 +70,33 @@ def test_a_read_only_install_falls_back_to_memory(tmp_path):
     )
     assert told.returncode == 0, told.stderr
     assert told.stdout.split() == [str(tmp_path / "lore_active" / "__init__.py"), "2.0"]
+
+
+@pytest.mark.parametrize("name", ["new", "check", "password", "serve"])
+def test_commands_that_compute_nothing_load_nothing_that_computes(name):
+    code = (
+        "import sys; from server.commands import main; main.commands[sys.argv[1]];"
+        "sys.exit('numba' in sys.modules or 'scipy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, name], check=False).returncode == 0
+
+
+def test_commands_that_compute_have_one_thread_of_every_library():
+    code = """
+from threadpoolctl import threadpool_info
+from lore_active.warming import warm
+from server.commands import main
+@main.command()
+def look():
+    warm()
+    print([one["num_threads"] for one in threadpool_info()])
+main(["look"])
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+        check=True,
+    )
+    assert set(json.loads(told.stdout)) == {1}
