@@ -5,9 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test test-compare lint bench bench-fit bench-paper bench-answers bench-materials \
-	bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages bench-monitor \
-	bench-replay bench-report chromium screenshots reference site clean
+.PHONY: help demo test test-compare kernels lint bench bench-fit bench-paper bench-answers \
+	bench-materials bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages \
+	bench-monitor bench-replay bench-report chromium screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -31,29 +31,34 @@ help:
 	@echo "make site         docs/ as a web site, in build/site"
 	@echo "make clean        remove environments and caches"
 
+# Modules are compiled when they are first imported, and kept: installing all of their tests'
+# bytecode, too, takes longer than everything that is ever imported.
+unexport PYTHONDONTWRITEBYTECODE
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
+
 .venv/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "lore-active needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python $(PIP) -e '.[dev]'
 	@touch $@
 
 # Salmon and cblearn want different versions of the same packages.
 .venv-salmon/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-salmon
-	.venv-salmon/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	.venv-salmon/bin/python -m pip install --quiet --disable-pip-version-check -e '.[salmon]'
+	.venv-salmon/bin/python $(PIP) torch==2.13.0
+	.venv-salmon/bin/python $(PIP) -e '.[salmon]'
 	@touch $@
 
 .venv-compare/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-compare
-	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check \
+	.venv-compare/bin/python $(PIP) \
 	  -e '.[compare]' 'pytest>=8' 'hypothesis>=6.100'
 	@touch $@
 
 .venv-bench/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-bench
-	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BENCH)/python $(PIP) -e '.[bench]'
 	@touch $@
 
 # A study of colours with BOTS simulated participants; DIR=folder keeps it.
@@ -66,11 +71,17 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint chromium test-compare
-	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --durations 15
+# Two things at a time: both environments, then lint beside the compiler, then the tests.
+test:
+	$(MAKE) -j 2 .venv/.installed .venv-compare/.installed lint kernels chromium test-compare
+	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder --durations 15
+
+# Compiled once for all processes that test.
+kernels: .venv/.installed
+	$(BIN)/python -c 'from lore_active.warming import warm; warm()'
 
 # Tests that need cblearn, which wants an older NumPy than the others are run with.
-test-compare: .venv-compare/.installed
+test-compare: .venv-compare/.installed kernels
 	.venv-compare/bin/python -m pytest -q tests/compare
 
 # The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,

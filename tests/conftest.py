@@ -1,4 +1,4 @@
-"""Shared set-up: kernels compiled once, hypothesis without wall-clock deadlines."""
+"""Shared set-up: kernels compiled once, long files first, hypothesis without deadlines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 from importlib.util import find_spec  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
@@ -22,6 +23,55 @@ collect_ignore = [] if find_spec("cblearn") else ["compare"]
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+
+# A file goes to one of the processes that test as a whole, in this order, and then all others:
+# a long file that begins last is waited for by everybody. Only roughly by seconds.
+LONGEST_FIRST = (
+    "test_serve.py",
+    "test_sweeps.py",
+    "test_learner.py",
+    "browser/test_monitor_figures.py",
+    "test_worker.py",
+    "test_trouble.py",
+    "test_http.py",
+    "test_tutorial.py",
+    "test_replay.py",
+    "test_state_machine.py",
+    "test_readme.py",
+    "test_cli.py",
+    "test_wheel.py",
+    "test_log.py",
+    "test_whatif.py",
+    "browser/test_report.py",
+    "browser/test_timings.py",
+    "browser/test_media.py",
+    "browser/test_lost_connection.py",
+    "browser/test_ways.py",
+    "browser/test_coming_back.py",
+    "test_fuzz.py",
+    "test_security.py",
+    "test_template.py",
+    "test_hostile.py",
+    "test_comparing.py",
+    "test_forgetting.py",
+    "test_monitoring.py",
+    "test_report.py",
+    "test_importing.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # In the process that hands out tests, before there are others: not each of them for itself.
+    if not hasattr(config, "workerinput"):
+        warm()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    assert all((here / name).exists() for name in LONGEST_FIRST)
+    places = {here / name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session", autouse=True)
