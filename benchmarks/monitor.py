@@ -15,8 +15,7 @@ import numpy as np
 from benchmarks.tables import Page
 from server.monitoring.watch import Watch
 from server.opening import open_study
-from server.store import collection, learning, models
-from server.store.collection import NewQuery
+from server.store import collection, learning, models, questions
 from server.store.database import Connection, Database
 from server.store.learning import Step
 from server.store.models import ModelRow
@@ -64,13 +63,13 @@ def answer(c: Connection, rng: np.random.Generator, who: int, slot: int, now: in
     purpose = str(rng.choice(["active", "random", "catch"], p=[0.8, 0.15, 0.05]))
     nearer = left if purpose == "catch" else None
     token = f"{who}-{slot}"
-    query = NewQuery("schedule", purpose, anchor, left, right, nearer, None, None, "1")
-    collection.lease_new(c, query, 1, who, slot, token, now, now + 120_000)
-    issued = collection.issued(c, token)
+    query = questions.NewQuery("schedule", purpose, anchor, left, right, nearer, None, None, "1")
+    questions.lease_new(c, query, 1, who, slot, token, now, now + 120_000)
+    issued = questions.issued(c, token)
     assert issued is not None
     side = "left" if rng.random() < 0.5 else "right"
     timings = {"rt_ms": 1500.0, "away": [], "viewport": [1440, 900, 2], "pointer": "mouse"}
-    collection.add_answer(c, issued.id, side, False, now, float(rng.lognormal(7.3, 0.4)), timings)
+    questions.add_answer(c, issued.id, side, False, now, float(rng.lognormal(7.3, 0.4)), timings)
 
 
 def _models(c: Connection, rng: np.random.Generator, rank: int, answers: int, now: int) -> None:

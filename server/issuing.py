@@ -9,9 +9,10 @@ import numpy as np
 
 from lore_active.schedule import REPEAT_LAG, schedule
 from lore_active.study import LoadedStudy
-from server.store import collection as store
-from server.store.collection import Issued, NewQuery, Participant
+from server.store import collection, models, questions
+from server.store.collection import Participant
 from server.store.database import Connection
+from server.store.questions import Issued, NewQuery
 
 
 class Issuer:
@@ -23,26 +24,26 @@ class Issuer:
     def lease(self, c: Connection, who: Participant, slot: int, now: int) -> Issued:
         """The question in a place of somebody's session; given to them now if it is new."""
         expires = now + self.study.settings.session.lease_seconds * 1000
-        asked = store.issued_in(c, who.id, slot)
+        asked = questions.issued_in(c, who.id, slot)
         if asked is not None:
             if asked.side is None and asked.expires_at <= now:
-                store.renew_lease(c, asked.id, expires)
+                questions.renew_lease(c, asked.id, expires)
                 asked = replace(asked, expires_at=expires)
             return asked
         token = secrets.token_urlsafe(18)
         new, swap = self._wanted(c, who, slot)
         if new is None:
-            ready = store.first_ready(c, who.id)
+            ready = questions.first_ready(c, who.id)
             if ready is not None:
                 query, _, one, other = ready
                 left, right = sorted((one, other), reverse=swap)
-                store.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
+                questions.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
             else:
                 new = self._random(c, who, slot, swap, "fallback")
         if new is not None:
-            version = store.model_version(c)
-            store.lease_new(c, new, version, who.id, slot, token, now, expires)
-        leased = store.issued_in(c, who.id, slot)
+            version = models.latest_version(c)
+            questions.lease_new(c, new, version, who.id, slot, token, now, expires)
+        leased = questions.issued_in(c, who.id, slot)
         assert leased is not None
         return leased
 
@@ -81,7 +82,7 @@ class Issuer:
 
     def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuery | None:
         """One of their own earlier questions, sides swapped; None if there is none to repeat."""
-        own = store.issued_to(c, who.id)
+        own = questions.issued_to(c, who.id)
         early = [
             one
             for one in own
@@ -114,14 +115,14 @@ class Issuer:
         """Uniform among the questions that this person has not had."""
         seed, count = _seed(c), len(self.study.items)
         rng = _rng(seed, who.id, slot)
-        had = store.count_had(c, who.id)
+        had = questions.count_had(c, who.id)
         everything = count * (count - 1) * (count - 2) // 2
         if had >= everything:
             # There is nothing left that would be new to them.
             return self._known(seed, who, slot, swap, "catch")
         while True:
             anchor, one, other = (int(item) for item in rng.choice(count, 3, replace=False))
-            if not store.has_had(c, who.id, anchor, one, other):
+            if not questions.has_had(c, who.id, anchor, one, other):
                 break
         left, right = sorted((one, other), reverse=swap)
         return NewQuery(
@@ -138,7 +139,7 @@ class Issuer:
 
 
 def _seed(c: Connection) -> int:
-    state = store.state(c)
+    state = collection.state(c)
     assert state is not None
     return state.seed
 

@@ -14,6 +14,7 @@ from server.entry import external_name, filled, session_of, tidy
 from server.issuing import Issuer
 from server.stages import Side, Stage, Trial, Turned, Verdict, Welcome
 from server.store import collection as store
+from server.store import questions
 from server.store.collection import Participant
 from server.store.database import MOST_TOGETHER, Connection, Database
 
@@ -222,13 +223,13 @@ class Service:
     ) -> Stage:
         who, now = self._participant(c, token), self.clock()
         away = self._away(who, now)
-        asked = store.issued(c, question)
+        asked = questions.issued(c, question)
         if asked is None or asked.participant != who.id:
             raise UnknownQuestion("This question is not one of this participant's.")
         verdict = None
         if asked.side is None and asked.slot == self._current_slot(who):
             late = away or now > asked.expires_at
-            store.add_answer(c, asked.id, side, late, now, rt_ms, timings)
+            questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
             if asked.slot < 0:
                 who = self._practised(c, who, now)
                 if asked.nearer is not None and side in ("left", "right"):

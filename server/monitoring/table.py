@@ -6,11 +6,11 @@ from math import isfinite
 from typing import Any
 
 from server.monitoring.quality import Quality
+from server.store.collection import UNDER_WAY
 from server.store.monitoring import Person
 
 # Somebody who has not been seen for this long is probably not looking at the page.
 HERE_MS = 5 * 60_000
-UNDER_WAY = ("consent", "instructions", "practice", "trials")
 
 
 class Rows:

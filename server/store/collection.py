@@ -1,4 +1,4 @@
-"""SQL of collecting: participants, the questions they are given, their answers."""
+"""SQL of collecting: the study's items and state, its participants, what was decided."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from server.store.database import Connection
 
 # People in these stages may still answer, so what they were promised is set aside for them.
 UNDER_WAY = ("consent", "instructions", "practice", "trials")
-STILL_HERE = ("consent", "instructions", "practice", "trials", "feedback")
+STILL_HERE = (*UNDER_WAY, "feedback")
 
 
 @dataclass(frozen=True)
@@ -50,43 +50,7 @@ class Participant:
     finished_at: int | None
 
 
-@dataclass(frozen=True)
-class Issued:
-    """A question in somebody's hands."""
-
-    id: int
-    purpose: str
-    anchor: int
-    left: int
-    right: int
-    nearer: int | None
-    participant: int
-    slot: int
-    token: str
-    expires_at: int
-    side: str | None
-
-
-@dataclass(frozen=True)
-class NewQuery:
-    """A question to be given to a participant."""
-
-    origin: str
-    purpose: str
-    anchor: int
-    left: int
-    right: int
-    nearer: int | None
-    repeats: int | None
-    probability: float | None
-    seed: str
-
-
 _PARTICIPANT = ", ".join(field.name for field in fields(Participant))
-_ISSUED = (
-    "SELECT q.id, q.purpose, q.anchor, q.left, q.right, q.nearer, q.participant, q.slot, q.token, "
-    "q.expires_at, a.side FROM queries q LEFT JOIN answers a ON a.query = q.id "
-)
 
 
 def _one(row: Row | None, kind: type[Any]) -> Any:
@@ -225,153 +189,6 @@ def under_way(c: Connection, since: int, until: int) -> int:
         (since, until),
     ).fetchone()
     return int(row[0])
-
-
-# ---- questions ----------------------------------------------------------------------------------
-
-
-def issued(c: Connection, token: str) -> Issued | None:
-    """The question with this token."""
-    found: Issued | None = _one(
-        c.execute(_ISSUED + "WHERE q.token = ?", (token,)).fetchone(), Issued
-    )
-    return found
-
-
-def issued_in(c: Connection, participant: int, slot: int) -> Issued | None:
-    """The question in this place of a participant's session."""
-    row = c.execute(
-        _ISSUED + "WHERE q.participant = ? AND q.slot = ?", (participant, slot)
-    ).fetchone()
-    found: Issued | None = _one(row, Issued)
-    return found
-
-
-def issued_to(c: Connection, participant: int) -> list[Issued]:
-    """All questions that a participant was given, in order."""
-    rows = c.execute(_ISSUED + "WHERE q.participant = ? ORDER BY q.slot", (participant,))
-    return [Issued(*row) for row in rows]
-
-
-_NEW_ONES = "purpose NOT IN ('catch', 'repeat', 'practice')"
-
-
-def count_had(c: Connection, participant: int) -> int:
-    """How many different questions a participant was given, known ones and repeats aside."""
-    row = c.execute(
-        f"SELECT count(*) FROM queries WHERE participant = ? AND {_NEW_ONES}", (participant,)
-    ).fetchone()
-    return int(row[0])
-
-
-def has_had(c: Connection, participant: int, anchor: int, one: int, other: int) -> bool:
-    """Whether the participant was given this question before, on whatever sides."""
-    row = c.execute(
-        "SELECT 1 FROM queries WHERE participant = ? AND anchor = ? AND min(left, right) = ? "
-        f"AND max(left, right) = ? AND {_NEW_ONES}",
-        (participant, anchor, min(one, other), max(one, other)),
-    ).fetchone()
-    return row is not None
-
-
-def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | None:
-    """(id, anchor, left, right) of the best ready question that is new to the participant."""
-    row = c.execute(
-        "SELECT id, anchor, left, right FROM queries r "
-        "WHERE participant IS NULL AND withdrawn IS NULL AND NOT EXISTS ("
-        "  SELECT 1 FROM queries q WHERE q.participant = ? AND q.anchor = r.anchor "
-        "  AND min(q.left, q.right) = min(r.left, r.right) "
-        "  AND max(q.left, q.right) = max(r.left, r.right) "
-        "  AND q.purpose NOT IN ('catch', 'repeat', 'practice')"
-        ") AND max(anchor, left, right) < (SELECT count(*) FROM items) ORDER BY id LIMIT 1",
-        (participant,),
-    ).fetchone()
-    return None if row is None else (row[0], row[1], row[2], row[3])
-
-
-def lease_ready(
-    c: Connection,
-    query: int,
-    left: int,
-    right: int,
-    participant: int,
-    slot: int,
-    token: str,
-    now: int,
-    expires_at: int,
-) -> None:
-    """Give a ready question to a participant, with its sides as they will be shown."""
-    c.execute(
-        "UPDATE queries SET left = ?, right = ?, participant = ?, slot = ?, token = ?, "
-        "leased_at = ?, expires_at = ? WHERE id = ? AND participant IS NULL",
-        (left, right, participant, slot, token, now, expires_at, query),
-    )
-
-
-def lease_new(
-    c: Connection,
-    new: NewQuery,
-    version: int,
-    participant: int,
-    slot: int,
-    token: str,
-    now: int,
-    expires_at: int,
-) -> None:
-    """Give a participant a question that did not come from the learner."""
-    c.execute(
-        "INSERT INTO queries (origin, purpose, anchor, left, right, nearer, repeats, version, "
-        "probability, seed, created_at, participant, slot, token, leased_at, expires_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            new.origin,
-            new.purpose,
-            new.anchor,
-            new.left,
-            new.right,
-            new.nearer,
-            new.repeats,
-            version,
-            new.probability,
-            new.seed,
-            now,
-            participant,
-            slot,
-            token,
-            now,
-            expires_at,
-        ),
-    )
-
-
-def renew_lease(c: Connection, query: int, expires_at: int) -> None:
-    """The participant is looking at it again: it is out for a while longer."""
-    c.execute("UPDATE queries SET expires_at = ? WHERE id = ?", (expires_at, query))
-
-
-def add_answer(
-    c: Connection,
-    query: int,
-    side: str,
-    late: bool,
-    received_at: int,
-    rt_ms: float | None,
-    timings: Mapping[str, Any] | None,
-) -> int:
-    """Store an answer; gives its place in the order of answers."""
-    text = None if timings is None else json.dumps(timings, ensure_ascii=False)
-    cursor = c.execute(
-        "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (query, side, int(late), received_at, rt_ms, text),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
-
-
-def model_version(c: Connection) -> int:
-    """The version of the latest model; 0 before there is one."""
-    return int(c.execute("SELECT coalesce(max(version), 0) FROM models").fetchone()[0])
 
 
 # ---- events -------------------------------------------------------------------------------------

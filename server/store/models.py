@@ -65,6 +65,11 @@ def latest_model(c: Connection) -> ModelRow | None:
     return None if row is None else ModelRow(*row)
 
 
+def latest_version(c: Connection) -> int:
+    """The version of the latest model; 0 before there is one."""
+    return int(c.execute("SELECT coalesce(max(version), 0) FROM models").fetchone()[0])
+
+
 def model_numbered(c: Connection, version: int) -> ModelRow | None:
     """The model of that version."""
     row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
