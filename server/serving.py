@@ -13,17 +13,15 @@ from types import FrameType
 import click
 
 from lore_active.errors import InvalidParameter
-from server import passwords
+from server import options, passwords
 from server.launch import CannotListen, Supervisor
 from server.template import write_study
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free."
-)
+@options.host("Address to listen on.")
+@options.port("0: any free.")
 @click.option(
     "--web",
     type=click.IntRange(1, 16),
@@ -41,13 +39,7 @@ from server.template import write_study
     "--bots", type=click.IntRange(0, 1000), default=0, help="Simulated participants at a time."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the bots.")
-@click.option(
-    "--think",
-    type=click.FloatRange(0.0),
-    default=1.0,
-    show_default=True,
-    help="Seconds a bot takes.",
-)
+@options.think
 def serve(
     folders: tuple[Path, ...],
     host: str,
@@ -77,9 +69,7 @@ def _check_proxy(address: str) -> None:
 
 @click.command()
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free."
-)
+@options.port("0: any free.")
 @click.option(
     "--bots",
     type=click.IntRange(0, 1000),
@@ -88,13 +78,7 @@ def _check_proxy(address: str) -> None:
     help="Simulated participants at a time.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, help="Of the study and of the bots.")
-@click.option(
-    "--think",
-    type=click.FloatRange(0.0),
-    default=1.0,
-    show_default=True,
-    help="Seconds a bot takes.",
-)
+@options.think
 def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> None:
     """Watch a study of colours that simulated people answer; take part yourself if you like.
 

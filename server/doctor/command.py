@@ -11,6 +11,7 @@ import click
 
 from lore_active.problems import printable
 from lore_active.progress import say
+from server import options
 from server.doctor import clocks, disk, folder, machine, reach
 from server.doctor.finding import Finding
 
@@ -29,16 +30,8 @@ def examine(study: Path | None, host: str, port: int) -> Iterator[Finding]:
 
 @click.command()
 @click.argument("study", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address that serve will listen on."
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="Port that serve will listen on.",
-)
+@options.host("Address that serve will listen on.")
+@options.port("Port that serve will listen on.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def doctor(ctx: click.Context, study: Path | None, host: str, port: int, as_json: bool) -> None:
