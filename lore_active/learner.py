@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -91,13 +91,11 @@ class Learner:
         self.source: Source = AllQuestions(self.n_objects) if source is None else source
         self.lam = lam
         self.mapper = mapper
-        self._ledger = Ledger(self.n_objects)
+        self._ledger = Ledger(self.n_objects, self.seed)
         self._asks = 0
         self._excluded: set[str] = set()
         self._model: Model | None = None
         self._version = 0
-        # What happened, in order: ("ask", query), ("answer", index), ("refit", 0), ("audit", 0).
-        self._events: list[tuple[str, int]] = []
         self._forget()
 
     # ---- asking ---------------------------------------------------------------------------------
@@ -165,22 +163,21 @@ class Learner:
         repeats: int | None,
     ) -> Query:
         model = self._model
-        query = self._ledger.enter(
-            Query(
-                id=0,
-                anchor=anchor,
-                left=left,
-                right=right,
-                purpose=purpose,
-                score=score,
-                version=0 if model is None else model.version,
-                seed=seed,
-                margin=0.0 if model is None else model.margin(anchor, left, right),
-                repeats=repeats,
-            )
+        query = Query(
+            id=len(self._ledger.asked),
+            anchor=anchor,
+            left=left,
+            right=right,
+            purpose=purpose,
+            score=score,
+            version=0 if model is None else model.version,
+            seed=seed,
+            margin=0.0 if model is None else model.margin(anchor, left, right),
+            repeats=repeats,
         )
-        self._events.append(("ask", query.id))
-        self._tally.predictions[query.id] = query.margin if query.version else None
+        self._ledger.enter(query)
+        self._ledger.note("ask")
+        self._tally.predict(query.margin if query.version else None)
         return query
 
     # ---- being told -----------------------------------------------------------------------------
@@ -200,9 +197,9 @@ class Learner:
             self._append(Answer(None, int(a), int(i), int(j), participant))
 
     def _append(self, answer: Answer) -> None:
-        index = self._ledger.add(answer)
-        self._events.append(("answer", index))
-        self._count(index)
+        self._ledger.add(answer)
+        self._ledger.note("answer")
+        self._count(answer)
 
     def exclude(self, participant: str) -> None:
         """Leave a participant's answers out, as if they had never been given."""
@@ -229,14 +226,14 @@ class Learner:
 
     def audit(self) -> Audit:
         """Cross-validate: rank, λ and the evidence; then publish the fit at that rank."""
-        self._events.append(("audit", 0))
+        self._ledger.note("audit")
         return self._audit()
 
     def refit(self) -> None:
         """Fit all answers at the audited rank and λ, from the last fit; publish."""
         if not self._audits:
             raise InvalidParameter("There is no audit yet: call audit() before the first refit().")
-        self._events.append(("refit", 0))
+        self._ledger.note("refit")
         self._refit()
 
     def _audit(self) -> Audit:
@@ -327,7 +324,7 @@ class Learner:
     @property
     def decision(self) -> Decision:
         """Stop or go on, and why."""
-        seen = len(np.unique(self._tally.rows))
+        seen = len(self._tally.items)
         return self.stopping.decide(
             Progress(self.n_objects, len(self._tally), seen, self._audits, self.held_out)
         )
@@ -353,11 +350,11 @@ class Learner:
 
     def knows(self, query: int) -> bool:
         """Whether there is a question of this number."""
-        return 0 <= query < len(self._ledger.queries)
+        return 0 <= query < len(self._ledger.asked)
 
     def told(self, query: int) -> bool:
         """Whether this question has been answered."""
-        return self._ledger.states[query] == "told"
+        return self._ledger.told(query)
 
     @property
     def model(self) -> Model | None:
@@ -367,12 +364,12 @@ class Learner:
     @property
     def queries(self) -> tuple[Query, ...]:
         """Every question so far."""
-        return tuple(self._ledger.queries)
+        return tuple(map(self._ledger.query, range(len(self._ledger.asked))))
 
     @property
     def answers(self) -> tuple[Answer, ...]:
         """Every answer so far, those of excluded participants too."""
-        return tuple(self._ledger.answers)
+        return tuple(map(self._ledger.answer, range(len(self._ledger.given))))
 
     @property
     def counted(self) -> int:
@@ -386,7 +383,7 @@ class Learner:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _knowledge(self, out: Sequence[int], taken: set[int]) -> Knowledge:
+    def _knowledge(self, out: Sequence[int], taken: Set[int]) -> Knowledge:
         model = self._model
         return Knowledge(
             embedding=np.zeros((self.n_objects, 0)) if model is None else model.embedding,
@@ -402,11 +399,11 @@ class Learner:
             return None
         return as_triplets(self._tally.rows, n_objects=self.n_objects)
 
-    def _count(self, index: int) -> None:
+    def _count(self, answer: Answer) -> None:
         """Let an answer count, unless its participant is left out."""
-        answer = self._ledger.answers[index]
         if answer.participant is None or answer.participant not in self._excluded:
-            self._tally.count(answer, self._ledger.queries)
+            query = None if answer.query is None else self._ledger.query(answer.query)
+            self._tally.count(answer, query)
 
     def _forget(self) -> None:
         """Back to before the first answer counted; what was asked and said is kept."""
@@ -418,15 +415,14 @@ class Learner:
     def _rebuild(self) -> None:
         """Go through everything that happened again, with the exclusions as they are now."""
         self._forget()
-        for kind, which in self._events:
+        for kind, which in self._ledger.events():
             if kind == "ask":
-                query = self._ledger.queries[which]
-                model = self._model
-                self._tally.predictions[which] = (
+                query, model = self._ledger.query(which), self._model
+                self._tally.predict(
                     None if model is None else model.margin(query.anchor, query.left, query.right)
                 )
             elif kind == "answer":
-                self._count(which)
+                self._count(self._ledger.answer(which))
             elif len(self._tally) and kind == "audit":
                 self._audit()
             elif len(self._tally) and self._audits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Set
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,42 @@ def keys(questions: Questions, n_objects: int) -> NDArray[np.int64]:
     return np.asarray((questions[:, 0] * n_objects + low) * n_objects + high, dtype=np.int64)
 
 
-def key(anchor: int, one: int, other: int, n_objects: int) -> int:
-    """The number of a single question: the same as `keys` gives, without an array."""
-    low, high = sorted((int(one), int(other)))
-    return (int(anchor) * n_objects + low) * n_objects + high
+class Taken(Set[int]):
+    """Keys of questions that must not come again: a set that costs eight bytes a key."""
+
+    def __init__(self, keys: Iterable[int] = ()) -> None:
+        self.sorted = np.unique(_as_array(keys))
+
+    def __len__(self) -> int:
+        return len(self.sorted)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sorted.tolist())
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, int) and bool(self.among(np.array([key]))[0])
+
+    def __or__(self, keys: Iterable[int]) -> Taken:  # type: ignore[override]
+        """These and others; costs little where the others are few."""
+        more = np.unique(_as_array(keys))
+        more = more[~self.among(more)]
+        both = Taken()
+        both.sorted = np.insert(self.sorted, np.searchsorted(self.sorted, more), more)
+        return both
+
+    def among(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these keys are taken."""
+        if not len(self.sorted):
+            return np.zeros(len(keys), dtype=bool)
+        places = np.searchsorted(self.sorted, keys)
+        places[places == len(self.sorted)] = 0
+        return np.asarray(self.sorted[places] == keys)
+
+
+def _as_array(keys: Iterable[int]) -> NDArray[np.int64]:
+    if isinstance(keys, np.ndarray):
+        return keys
+    return np.fromiter(keys, np.int64)
 
 
 def count_possible(n_objects: int) -> int:
@@ -42,7 +75,7 @@ def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
 class Source(Protocol):
     """Where new questions come from."""
 
-    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+    def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
         ...
 
@@ -50,7 +83,7 @@ class Source(Protocol):
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],
-        taken: set[int],
+        taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
         """One question about the items asked least so far, or none when all are taken.
@@ -66,28 +99,28 @@ class AllQuestions:
     def __init__(self, n_objects: int) -> None:
         self._items = n_objects
 
-    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+    def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
         want = min(count, count_possible(self._items) - len(taken))
-        held = np.fromiter(taken, np.int64, len(taken))
+        held = taken if isinstance(taken, Taken) else Taken(taken)
         if 4 * (len(taken) + count) > count_possible(self._items):
             # Few are left: list them all and draw among those.
             rest = _every(self._items)
-            rest = rest[~np.isin(keys(rest, self._items), held)]
+            rest = rest[~held.among(keys(rest, self._items))]
             return np.asarray(rest[rng.permutation(len(rest))[:want]])
         rows = np.empty((0, 3), dtype=np.int64)
         while len(rows) < want:
             rows = np.concatenate([rows, draw(self._items, 2 * (want - len(rows)) + 4, rng)])
             number = keys(rows, self._items)
             _, first = np.unique(number, return_index=True)
-            rows = rows[np.sort(first[~np.isin(number[first], held)])]
+            rows = rows[np.sort(first[~held.among(number[first])])]
         return rows[:want]
 
     def covering(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],
-        taken: set[int],
+        taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
         """One question about the items asked least so far, or none when all are taken."""
@@ -110,16 +143,17 @@ class PooledQuestions:
         self._rows = np.asarray(rows[first], dtype=np.int64)
         self._keys = number
 
-    def new(self, count: int, taken: set[int], rng: np.random.Generator) -> Questions:
+    def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
-        free = np.flatnonzero(~np.isin(self._keys, np.fromiter(taken, np.int64, len(taken))))
+        held = taken if isinstance(taken, Taken) else Taken(taken)
+        free = np.flatnonzero(~held.among(self._keys))
         return np.asarray(self._rows[rng.permutation(free)[:count]])
 
     def covering(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],
-        taken: set[int],
+        taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
         """One question about the items asked least so far, or none when all are taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +38,7 @@ class Knowledge:
     temperature: float
     answered: Questions
     pending: Questions
-    taken: set[int]
+    taken: Set[int]
     source: Source
 
     @property

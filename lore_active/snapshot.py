@@ -1,4 +1,7 @@
-"""A learner as plain data and back: a JSON document and arrays, nothing else."""
+"""A learner as plain data and back: a JSON document and arrays, nothing else.
+
+The document is small whatever the study's size: each question and answer is a row of an array.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,19 @@ from numpy.typing import NDArray
 from lore_active.asking import Asker
 from lore_active.errors import InvalidParameter
 from lore_active.learner import Answer, Learner, Query
+from lore_active.ledger import KINDS, PURPOSES, STATES, Ledger
 from lore_active.model import Model
 from lore_active.path import Audit, RankEvidence
 from lore_active.selection import selector_named
 from lore_active.solver import Solution
 from lore_active.stopping import RankSettled, StoppingRule, Unchanged
 
-FORMAT = 3
-Arrays = dict[str, NDArray[np.float64]]
+FORMAT = 4
+# Questions and answers stood in the document, one by one.
+SPELT_OUT = 3
+Arrays = dict[str, NDArray[Any]]
+# What small numbers in the arrays stand for.
+CODES = {"purpose": list(PURPOSES), "state": list(STATES), "happened": list(KINDS)}
 RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
     "rank_settled": RankSettled,
     "unchanged": Unchanged,
@@ -27,7 +35,13 @@ RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
 
 def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
     """The whole state: `load` gives a learner that goes on exactly as this one would."""
-    arrays: Arrays = {}
+    ledger = learner._ledger
+    arrays: Arrays = {
+        "asked": ledger.asked.rows.copy(),
+        "given": ledger.given.rows.copy(),
+        "happened": ledger.happened.rows.copy(),
+        "predictions": learner._tally.predictions.copy(),
+    }
     rule: Any = learner.stopping
     if learner.stopping.name not in RULES:
         raise InvalidParameter(f"The stopping rule {learner.stopping.name!r} cannot be saved.")
@@ -42,14 +56,9 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "lam": learner.lam,
         "asks": learner._asks,
         "version": learner._version,
-        "queries": [asdict(query) for query in learner._ledger.queries],
-        "states": learner._ledger.states,
-        "answers": [asdict(answer) for answer in learner._ledger.answers],
+        "participants": list(ledger.participants),
         "excluded": sorted(learner._excluded),
-        "events": [list(event) for event in learner._events],
-        "predictions": [
-            learner._tally.predictions.get(query.id) for query in learner._ledger.queries
-        ],
+        "codes": CODES,
         "audits": [
             _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
             for index, audit in enumerate(learner._audits)
@@ -61,9 +70,10 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
 
 def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     """A learner from what `dump` gave."""
-    if document.get("format") != FORMAT:
+    if document.get("format") not in (FORMAT, SPELT_OUT):
         raise InvalidParameter(
-            f"The snapshot has format {document.get('format')!r}, but this version reads {FORMAT}."
+            f"The snapshot has format {document.get('format')!r}, but this version reads "
+            f"{SPELT_OUT} and {FORMAT}."
         )
     rule: StoppingRule = RULES[document["stopping"]["name"]](**document["stopping"])
     learner = Learner(
@@ -77,19 +87,34 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     )
     learner._asks = document["asks"]
     learner._version = document["version"]
-    for one, state in zip(document["queries"], document["states"], strict=True):
-        learner._ledger.enter(Query(**{**one, "seed": tuple(one["seed"])}), state)
     learner._excluded = set(document["excluded"])
-    learner._events = [(kind, which) for kind, which in document["events"]]
-    learner._tally.predictions = dict(enumerate(document["predictions"]))
-    for one in document["answers"]:
-        learner._count(learner._ledger.add(Answer(**one)))
+    if document["format"] == SPELT_OUT:
+        _spelt_out_in(learner._ledger, document)
+        learner._tally.predictions = np.array(document["predictions"], dtype=np.float64)
+    else:
+        if document["codes"] != CODES:
+            raise InvalidParameter("The snapshot's codes are not those of this version.")
+        learner._ledger.take(
+            arrays["asked"], arrays["given"], arrays["happened"], document["participants"]
+        )
+        learner._tally.predictions = arrays["predictions"]
+    for place in range(len(learner._ledger.given)):
+        learner._count(learner._ledger.answer(place))
     learner._audits = [
         _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
     ]
     if document["model"] is not None:
         learner._model = _model_in(document["model"], arrays)
     return learner
+
+
+def _spelt_out_in(ledger: Ledger, document: dict[str, Any]) -> None:
+    for one, state in zip(document["queries"], document["states"], strict=True):
+        ledger.enter(Query(**{**one, "seed": tuple(one["seed"])}), state)
+    for one in document["answers"]:
+        ledger.add(Answer(**one))
+    for kind, _ in document["events"]:
+        ledger.note(kind)
 
 
 def _model_out(model: Model, arrays: Arrays) -> dict[str, Any]:

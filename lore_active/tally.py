@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.records import Answer, Query, as_rows
+from lore_active.growing import NOTHING, Table
+from lore_active.records import Answer, Query
 from lore_active.stopping import Share, wilson
 
 # Random questions that tell how good the model is now.
@@ -19,64 +20,83 @@ FEWEST_REPEATS = 10
 class Tally:
     """Grows answer by answer; begun anew when a participant is excluded or taken back.
 
-    `predictions` holds, by query, the margin that the model of the time predicted (None: there
-    was no model); it is filled when questions are asked.
+    `items` are those that occur in an answer.
     """
 
     def __init__(self) -> None:
-        self.predictions: dict[int, float | None] = {}
-        self._rows = as_rows([])
-        self._waiting: list[tuple[int, int, int]] = []
-        self._unselected: list[bool] = []
-        self._hits: list[float] = []
-        self._left: dict[int, bool] = {}
-        self._agreements: list[float] = []
+        self.items: set[int] = set()
+        # By query: the margin predicted when it was asked (NaN: there was no model), and whether
+        # the left option was chosen.
+        self._predictions = Table(np.float64)
+        self._left = Table(np.int8)
+        self._rows = Table((np.int64, 3))
+        self._unselected = Table(np.bool_)
+        self._hits: deque[float] = deque(maxlen=WINDOW)
+        self._agreed = 0
+        self._repeated = 0
 
     def __len__(self) -> int:
-        return len(self._rows) + len(self._waiting)
+        return len(self._rows)
 
-    def count(self, answer: Answer, queries: Sequence[Query]) -> None:
+    def predict(self, margin: float | None) -> None:
+        """Take note of what the model of the time predicts for the next question, if there is one.
+
+        Done for all questions in the order in which they are asked.
+        """
+        self._predictions.append(np.nan if margin is None else margin)
+        self._left.append(NOTHING)
+
+    @property
+    def predictions(self) -> NDArray[np.float64]:
+        """The predicted margins of all questions; NaN where there was no model."""
+        return self._predictions.rows
+
+    @predictions.setter
+    def predictions(self, margins: NDArray[np.float64]) -> None:
+        self._predictions.extend(margins)
+        self._left.extend(np.full(len(margins), NOTHING))
+
+    def count(self, answer: Answer, query: Query | None) -> None:
         """Let an answer count: for the fit, for the accuracy, for consistency."""
-        query = None if answer.query is None else queries[answer.query]
         if query is not None and query.purpose == "catch":
             return
-        self._waiting.append((answer.anchor, answer.nearer, answer.farther))
+        row = (answer.anchor, answer.nearer, answer.farther)
+        self.items.update(row)
+        self._rows.append(row)
         self._unselected.append(query is None or query.purpose in ("cover", "random"))
         if query is None:
             return
         chose_left = answer.nearer == query.left
-        self._left[query.id] = chose_left
-        margin = self.predictions.get(query.id)
-        if query.purpose == "random" and margin is not None:
+        self._left.rows[query.id] = chose_left
+        margin = float(self.predictions[query.id])
+        if query.purpose == "random" and not np.isnan(margin):
             right = 0.5 if margin == 0.0 else float((margin > 0.0) == chose_left)
             self._hits.append(right)
-        if query.repeats is not None and query.repeats in self._left:
+        before = NOTHING if query.repeats is None else int(self._left.rows[query.repeats])
+        if before != NOTHING:
             # Sides were swapped: agreeing means choosing the other side.
-            self._agreements.append(float(self._left[query.repeats] != chose_left))
+            self._agreed += bool(before) != chose_left
+            self._repeated += 1
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The answers as rows (anchor, nearer, farther); only new ones cost anything."""
-        if self._waiting:
-            self._rows = np.concatenate([self._rows, as_rows(self._waiting)])
-            self._waiting = []
-        return self._rows
+        """The answers as rows (anchor, nearer, farther)."""
+        return self._rows.rows
 
     @property
     def unselected(self) -> NDArray[np.bool_]:
         """Which of the rows answer questions that no model picked: fair ones to judge one by."""
-        return np.array(self._unselected, dtype=bool)
+        return self._unselected.rows
 
     @property
     def progressive(self) -> Share:
         """Share of the latest random questions that were predicted right before being answered."""
-        recent = self._hits[-WINDOW:]
-        return wilson(float(sum(recent)), len(recent))
+        return wilson(float(sum(self._hits)), len(self._hits))
 
     @property
     def ceiling(self) -> float | None:
         """How often a perfect model could be right, from how often people repeat themselves."""
-        if len(self._agreements) < FEWEST_REPEATS:
+        if self._repeated < FEWEST_REPEATS:
             return None
-        agreement = sum(self._agreements) / len(self._agreements)
+        agreement = self._agreed / self._repeated
         return float(0.5 * (1.0 + np.sqrt(max(0.0, 2.0 * agreement - 1.0))))

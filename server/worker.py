@@ -236,7 +236,7 @@ class Worker:
     def _save(self, step: Step) -> None:
         document, arrays = snapshot.dump(self.learner)
         packed = io.BytesIO()
-        np.savez(packed, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
         text = zlib.compress(json.dumps(document).encode(), 1)
         self.database.write(lambda c: learning.save_snapshot(c, step.id, text, packed.getvalue()))
 
