@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from server.monitoring.outlook import Outlook, outlook
 from server.monitoring.picture import placed, rotation
 from server.monitoring.quality import RULES, Qualities, Quality, flags
 from server.monitoring.table import presence
-from server.monitoring.watch import REST_MS, Watch
+from server.monitoring.watch import REST_MS, UNWATCHED_MS, Watch
 from server.store.models import ModelRow
 from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
 from tests.crowd import Person as Somebody
@@ -38,7 +39,7 @@ def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **mo
 
 
 def ledger(rows):
-    made = Ledger()
+    made = Ledger(10)
     made.append(rows)
     return made.columns()
 
@@ -54,12 +55,24 @@ def quality(rows, z=None, people=1):
 
 
 def test_the_ledger_grows_without_losing_anything():
-    made = Ledger()
+    made = Ledger(10)
     for start in range(0, 3000, 700):
         made.append([row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)])
     assert len(made) == made.last == 3500
     assert (made.columns().seq == np.arange(1, 3501)).all()
     assert (made.columns().anchor == np.arange(3500) % 7).all()
+
+
+def test_an_answer_costs_an_open_monitor_few_bytes():
+    rows = [row(seq + 1, participant=seq // 200 + 1) for seq in range(20_000)]
+    tracemalloc.start()
+    made, found = Ledger(100), Qualities()
+    made.append(rows)
+    found.update(made.columns(), np.zeros((100, 2)), 1, 100)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / len(rows) < 60
+    assert found.of[100].answers == 200
 
 
 def test_times_that_cannot_be_are_left_out():
@@ -337,6 +350,21 @@ def test_an_update_is_made_once_and_changes_with_the_study(collected):
     assert third.version != second.version
     desk.control.set_trials("Ada", 50)
     assert json.loads(watch.update(True).plain)["where"]["trials"] == 50
+
+
+def test_what_was_read_is_let_go_when_nobody_looks(collected):
+    desk, _ = collected
+    watch = Watch(desk.database, desk.study, desk.clock)
+    first, reader = watch.update(True), watch._reader
+    desk.now += UNWATCHED_MS - 1
+    watch.rest()
+    assert watch._reader is reader
+    desk.now += 1
+    watch.rest()
+    assert watch._reader is not reader and len(watch._reader._ledger) == 0
+    again = json.loads(watch.update(True).plain)
+    assert again["participants"]["rules"] == json.loads(first.plain)["participants"]["rules"]
+    assert again["map"] == json.loads(first.plain)["map"]
 
 
 def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):

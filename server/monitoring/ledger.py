@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lore_active.growing import NOTHING, Table, item_type
 from lore_active.types import Flags, Floats
 from server.store.monitoring import AnswerRow
 
 Numbers = NDArray[np.int64]
+# Of whatever size was large enough.
+Whole = NDArray[Any]
 PURPOSES = ("cover", "active", "random", "catch", "repeat")
 CATCH, REPEAT = PURPOSES.index("catch"), PURPOSES.index("repeat")
-NOTHING = -1
-FIRST_ROOM = 1024
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The answers so far; items are numbers, and NOTHING where there is none."""
+    """The answers so far; items are numbers, and NOTHING where there is none.
+
+    `as_known` and `as_before` tell whether the option was chosen that is known to be nearer, and
+    the one that was chosen when the same person was asked first; NOTHING where there is no such.
+    """
 
     seq: Numbers
-    participant: Numbers
-    purpose: Numbers
-    anchor: Numbers
-    left: Numbers
-    right: Numbers
-    chosen: Numbers
-    nearer: Numbers
-    before: Numbers
+    participant: Whole
+    purpose: Whole
+    anchor: Whole
+    left: Whole
+    right: Whole
+    chosen: Whole
+    as_known: Whole
+    as_before: Whole
     received_at: Numbers
-    blurred: Numbers
+    blurred: Whole
     rt_ms: Floats
 
     def since(self, count: int) -> Columns:
@@ -49,76 +56,54 @@ class Columns:
         return np.asarray(self.chosen != NOTHING)
 
     @property
-    def other(self) -> Numbers:
+    def other(self) -> Whole:
         """The option that was not chosen."""
         return np.where(self.chosen == self.left, self.right, self.left)
 
 
 class Ledger:
-    """Columns that grow; appending costs what is appended."""
+    """Columns that grow, 40 bytes an answer; appending costs what is appended."""
 
-    WHOLE = (
-        "seq",
-        "participant",
-        "purpose",
-        "anchor",
-        "left",
-        "right",
-        "chosen",
-        "nearer",
-        "before",
-        "received_at",
-        "blurred",
-    )
-
-    def __init__(self) -> None:
-        self._whole = np.zeros((len(self.WHOLE), FIRST_ROOM), dtype=np.int64)
-        self._rt = np.zeros(FIRST_ROOM)
-        self._count = 0
+    def __init__(self, items: int) -> None:
+        item = item_type(items)
+        self._held = Table(
+            [
+                *((name, np.int64) for name in ("seq", "received_at")),
+                ("rt_ms", np.float64),
+                ("participant", np.int32),
+                *((name, item) for name in ("anchor", "left", "right", "chosen")),
+                *((name, np.int8) for name in ("purpose", "as_known", "as_before", "blurred")),
+            ]
+        )
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._held)
 
     @property
     def last(self) -> int:
         """The last answer taken in."""
-        return int(self._whole[0, self._count - 1]) if self._count else 0
+        return int(self._held.rows["seq"][-1]) if len(self._held) else 0
 
     def append(self, rows: Sequence[AnswerRow]) -> None:
         """Take in the next answers."""
-        if not rows:
-            return
-        end = self._count + len(rows)
-        if end > len(self._rt):
-            room = max(end, 2 * len(self._rt)) - len(self._rt)
-            self._whole = np.pad(self._whole, ((0, 0), (0, room)))
-            self._rt = np.pad(self._rt, (0, room))
-        self._whole[:, self._count : end] = np.array([_whole(row) for row in rows]).T
-        times = [np.nan if row.rt_ms is None else row.rt_ms for row in rows]
-        self._rt[self._count : end] = times
-        self._count = end
+        self._held.extend([_numbers(row) for row in rows])
 
     def columns(self) -> Columns:
         """A view of everything taken in."""
-        whole = self._whole[:, : self._count]
-        rt = self._rt[: self._count]
-        # What a page says about time is its own claim.
-        sane = np.where(np.isfinite(rt) & (rt >= 0.0), rt, np.nan)
-        return Columns(**dict(zip(self.WHOLE, whole, strict=True)), rt_ms=sane)
+        rows = self._held.rows
+        return Columns(**{name: rows[name] for name in Columns.__dataclass_fields__})
 
 
-def _whole(row: AnswerRow) -> tuple[int, ...]:
+def _numbers(row: AnswerRow) -> tuple[float, ...]:
     chosen = {"left": row.left, "right": row.right}.get(row.side, NOTHING)
+    rt = nan if row.rt_ms is None else row.rt_ms
     return (
-        row.seq,
+        *(row.seq, row.received_at),
+        # What a page says about time is its own claim.
+        rt if isfinite(rt) and rt >= 0.0 else nan,
         row.participant,
+        *(row.anchor, row.left, row.right, chosen),
         PURPOSES.index(row.purpose),
-        row.anchor,
-        row.left,
-        row.right,
-        chosen,
-        NOTHING if row.nearer is None else row.nearer,
-        NOTHING if row.before is None else row.before,
-        row.received_at,
-        row.blurred,
+        *(NOTHING if known is None else known == chosen for known in (row.nearer, row.before)),
+        bool(row.blurred),
     )

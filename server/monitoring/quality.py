@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isnan, nan
-from statistics import median
+from math import isnan
 
 import numpy as np
 
+from lore_active.growing import NOTHING
 from lore_active.types import Flags, Floats
-from server.monitoring.ledger import CATCH, NOTHING, REPEAT, Columns, Numbers
+from server.monitoring.ledger import CATCH, REPEAT, Columns, Numbers
 
 FAST_MS = 300.0
 
@@ -89,8 +89,7 @@ class Qualities:
         self._version = -1
         self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
         self._agrees = np.zeros(0, dtype=np.int64)
-        self._times: list[list[float]] = []
-        self._medians: list[float] = []
+        self._medians = np.zeros(0)
 
     def update(self, columns: Columns, embedding: Floats, version: int, people: int) -> None:
         """Take in the answers since the last time; `version` is the embedding's.
@@ -102,11 +101,7 @@ class Qualities:
         self._taken += len(new.seq)
         touched = np.unique(new.participant)
         self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
-        for who, rt in zip(new.participant.tolist(), new.rt_ms.tolist(), strict=True):
-            if rt == rt:
-                self._times[who].append(rt)
-        for who in touched.tolist():
-            self._medians[who] = median(self._times[who]) if self._times[who] else nan
+        _update_medians(self._medians, columns, touched)
         if version != self._version:
             # Another model agrees with other answers, old ones included.
             self._version = version
@@ -121,8 +116,7 @@ class Qualities:
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
         self._agrees = np.pad(self._agrees, (0, missing))
-        self._times += [[] for _ in range(missing)]
-        self._medians += [nan] * missing
+        self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
         self.of += [self._quality(who, False) for who in range(size - missing, size)]
 
     def _counted(self, columns: Columns, which: Flags) -> Numbers:
@@ -132,21 +126,33 @@ class Qualities:
         counts = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
         if not modelled:
             counts["judged"] = 0
-        return _quality({**counts, "agrees": int(self._agrees[who])}, self._medians[who])
+        return _quality({**counts, "agrees": int(self._agrees[who])}, float(self._medians[who]))
+
+
+def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None:
+    """Median times of those who answered; from all their times, which stand in the columns."""
+    theirs = np.zeros(len(medians), dtype=bool)
+    theirs[touched] = True
+    rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(columns.rt_ms))
+    who, times = columns.participant[rows], columns.rt_ms[rows]
+    times = times[np.lexsort((times, who))]
+    found, counts = np.unique(who, return_counts=True)
+    begins = np.cumsum(counts) - counts
+    medians[found] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
 
 
 def _conditions(columns: Columns) -> list[Flags]:
     """Which answers each of COUNTS counts."""
     decided = columns.decided
     catch = decided & (columns.purpose == CATCH)
-    repeat = decided & (columns.purpose == REPEAT) & (columns.before != NOTHING)
+    repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
     timed = ~np.isnan(columns.rt_ms)
     return [
         np.ones(len(columns.seq), dtype=bool),
         catch,
-        catch & (columns.chosen == columns.nearer),
+        catch & (columns.as_known == 1),
         repeat,
-        repeat & (columns.chosen == columns.before),
+        repeat & (columns.as_before == 1),
         decided,
         decided & (columns.chosen == columns.left),
         timed,

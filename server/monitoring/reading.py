@@ -27,7 +27,7 @@ class Reader:
     def __init__(self, database: Database, study: LoadedStudy) -> None:
         self.database = database
         self.study = study
-        self._ledger = Ledger()
+        self._ledger = Ledger(len(study.items))
         self._history = History()
         self._qualities = Qualities()
         self._rows = Rows()

@@ -22,6 +22,8 @@ BUSY_MS, QUIET_MS = 10_000, 60_000
 BUSY_FOR_MS = 65 * 60_000
 # While answers come in, every look would find something new; between decisions this is soon enough.
 REST_MS = 3_000
+# A monitor asks every few seconds; when none has for this long, what was read for it is let go.
+UNWATCHED_MS = 10 * 60_000
 # Those with a flag or excluded first, then whoever was here last; the others are in the export.
 MOST_PEOPLE = 250
 
@@ -48,9 +50,11 @@ class Watch:
         self._updates: dict[bool, Update] = {}
         self._key = _Key("", "")
         self._read_at = 0
+        self._asked_at: int | None = None
 
     def update(self, with_names: bool) -> Update:
         """The newest; `with_names` tells who participants are to the recruiting service."""
+        self._asked_at = self.clock()
         made = self._updates.get(with_names)
         # Whoever comes while an update is being made takes the one before: nobody's thread waits.
         if not self._lock.acquire(blocking=made is None):
@@ -72,6 +76,19 @@ class Watch:
             return self._updates[with_names]
         finally:
             self._lock.release()
+
+    def rest(self) -> None:
+        """Let go of everything if no monitor is open any more; called every now and then."""
+        asked = self._asked_at
+        if asked is None or 0 <= self.clock() - asked < UNWATCHED_MS:
+            return
+        if self._lock.acquire(blocking=False):
+            try:
+                self._reader = Reader(self.database, self.study)
+                self._found, self._updates, self._key = {}, {}, _Key("", "")
+                self._asked_at = None
+            finally:
+                self._lock.release()
 
 
 @dataclass(frozen=True)

@@ -203,5 +203,12 @@ def install(app: Flask, clock: Callable[[], int]) -> None:
     app.extensions["watch"] = {
         name: Watch(one.database, one.study, clock) for name, one in studies.items()
     }
+    # Whoever comes, participants too: a process to which nobody comes holds what it holds.
+    app.teardown_request(lambda _: _rest(app))
     for pages in (experimenter.pages, monitor.pages):
         app.register_blueprint(pages)
+
+
+def _rest(app: Flask) -> None:
+    for watch in app.extensions["watch"].values():
+        watch.rest()
