@@ -105,7 +105,7 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any]) ->
         "Memory (resident, MB), descriptors and threads: means of the samples around a tenth of "
         "the time, half of it, and at its end. Growth is from half to end, divided by the answers "
         "that came between. The worker's learner keeps every question and answer, and an open "
-        "monitor keeps a row of numbers for each (130 bytes), so their memory follows the study's "
+        "monitor keeps a row of numbers for each (40 bytes), so their memory follows the study's "
         "size; what does not follow it should not grow."
     )
     page.table(

@@ -213,12 +213,15 @@ class Learner:
 
     # ---- learning -------------------------------------------------------------------------------
 
-    def due(self) -> Literal["audit", "refit"] | None:
-        """What should be done now: an audit, a refit, or nothing."""
+    def due(self, resting: bool = False) -> Literal["audit", "refit"] | None:
+        """What should be done now: an audit, a refit, or nothing.
+
+        While `resting` from an audit that took long, the next one waits; refits do not.
+        """
         count = len(self._tally)
         if not self._audits:
             return "audit" if count >= FIRST_AUDIT * self.n_objects else None
-        if count >= AUDIT_GROWTH * self._audits[-1].answers:
+        if count >= AUDIT_GROWTH * self._audits[-1].answers and not resting:
             return "audit"
         model = self._model
         fresh = count - (0 if model is None else model.up_to)

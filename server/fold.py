@@ -192,9 +192,9 @@ class Fold:
         act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
         act(str(change.participant))
 
-    def due(self, changed: bool) -> str:
+    def due(self, changed: bool, resting: bool = False) -> str:
         """What should be done after taking in: "audit", "refit" or nothing ("")."""
-        due = self.learner.due()
+        due = self.learner.due(resting)
         if due is None and changed and self.learner.audits:
             return "audit"
         return due or ""

@@ -15,6 +15,7 @@ from lore_active import snapshot
 from lore_active.errors import LoreError
 from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
+from lore_active.pacing import rest_after_audit
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
 from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash
@@ -65,6 +66,7 @@ class Worker:
         self.clock = clock
         self.timer = timer
         self._cycle_seconds = 0.5
+        self._resting_until = float("-inf")
         self._unpublished: tuple[Outcome, Step] | None = None
         self.trouble = ""
         self.last, self.fold = self._rebuilt()
@@ -73,6 +75,11 @@ class Worker:
     def learner(self) -> Learner:
         """The learner as it stands."""
         return self.fold.learner
+
+    @property
+    def _resting(self) -> bool:
+        """Whether audits have had their share of the time; the journal tells when they came."""
+        return self.timer() < self._resting_until
 
     # ---- living ---------------------------------------------------------------------------------
 
@@ -92,6 +99,7 @@ class Worker:
             self.fold.numbers.pop(query, None)
         if step.work == "audit":
             self._save(step)
+            self._resting_until = self.timer() + rest_after_audit(step.seconds.get("audit", 0.0))
         self._cycle_seconds = self.timer() - begun
         return True
 
@@ -102,7 +110,9 @@ class Worker:
         ready = learning.ready(c)
         wanted = self._wanted_ready(c, now)
         news = seq > last.up_to_seq or event > last.up_to_event
-        if not news and len(ready) * 2 >= wanted:
+        # An audit that waited may come when the last answer has long been taken in.
+        owed = not self._resting and self.learner.due() == "audit"
+        if not news and not owed and len(ready) * 2 >= wanted:
             return None, last
         step = Step(
             id=last.id + 1,
@@ -134,7 +144,7 @@ class Worker:
         seconds: dict[str, float] = {}
         self._set_aside(self.fold.unusable(step, before))
         numbers, changed = self.fold.take_in(step, before)
-        step = replace(step, work=self.fold.due(changed))
+        step = replace(step, work=self.fold.due(changed, self._resting))
         self.fold.learn(step, seconds)
         _refuse_nonsense(self.learner, step)
         # The learner counts its versions anew when somebody is excluded; published ones go on.

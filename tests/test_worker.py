@@ -6,7 +6,9 @@ import sqlite3
 
 import pytest
 
+from lore_active.pacing import rest_after_audit
 from server.store import learning
+from server.worker import Worker
 from tests.studying import Desk, Person
 
 TOML = """
@@ -181,3 +183,35 @@ def test_the_queue_follows_demand(desk):
         "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
     )
     assert 30 <= ready <= 60
+
+
+def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed(desk):
+    seconds = 0.0
+
+    def slow(work, parts):
+        nonlocal seconds
+        seconds += 60.0
+        return map(work, parts)
+
+    worker = Worker(desk.database, desk.study, desk.clock, lambda: seconds)
+    worker.learner.mapper = slow
+    collect(desk, worker, 2, until=lambda: worker.learner.audits)
+    rest = rest_after_audit(worker.last.seconds["audit"])
+    assert rest > 100.0
+    (first,), version = worker.learner.audits, worker.last.version
+    collect(desk, worker, 2)
+    while worker.turn():
+        pass
+    # Many more than an audit waits for; models came nevertheless.
+    assert worker.learner.counted > 1.5 * first.answers
+    assert worker.learner.audits == (first,)
+    assert worker.last.version > version + 3
+    seconds += rest
+    assert worker.turn() and worker.last.work == "audit"
+    while worker.turn():
+        pass
+    assert len(worker.learner.audits) == 2
+    # The journal says when audits came: whoever goes through it again need not know why.
+    again, _ = desk.worker()._replayed(None)
+    assert again == worker.last
+    assert rest_after_audit(4.9) == 0.0
