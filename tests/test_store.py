@@ -134,3 +134,24 @@ def test_a_full_disk_is_trouble_for_all_who_share_the_commit(database):
     database.write(lambda c: c.execute("PRAGMA max_page_count = 100000").fetchone()[0])
     database.write(too_much)
     assert count_events(database) == 1
+
+
+def test_threads_that_read_apart_share_one_connection(database):
+    database.write(add_event("seen"))
+    apart, own = [], []
+
+    def look():
+        own.append(database.read(lambda c: c))
+        apart.append(database.read_apart(lambda c: (c, c.in_transaction)))
+        assert database.read_apart(lambda c: c.execute("SELECT kind FROM events").fetchone()[0])
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(own)) == 8 and len(set(apart)) == 1
+    assert apart[0][1] and apart[0][0] not in own
+    with pytest.raises(StoreTrouble):
+        database.read_apart(lambda c: c.execute("SELECT nothing FROM nowhere"))
+    assert database.read_apart(lambda c: c.execute("SELECT 1").fetchone()[0]) == 1

@@ -62,12 +62,12 @@ class Watch:
             return made
         try:
             now = self.clock()
-            key = self.database.read(lambda c: _key(c, now))
+            key = self.database.read_apart(lambda c: _key(c, now))
             # A clock that was set back: not only when it has caught up.
             rested = not 0 <= now - self._read_at < REST_MS
             if key.decided != self._key.decided or (rested and key != self._key):
                 self._found = self._reader.shown(
-                    self.database.read(lambda c: self._reader.read(c, now))
+                    self.database.read_apart(lambda c: self._reader.read(c, now))
                 )
                 self._updates = {}
                 self._key, self._read_at = key, now

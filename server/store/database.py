@@ -154,6 +154,8 @@ class Database:
         self.path = path
         self._local = threading.local()
         self._readers: list[Connection] = []
+        self._one_at_a_time = threading.Lock()
+        self._apart: Connection | None = None
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         try:
             create_private(path)
@@ -171,16 +173,28 @@ class Database:
         try:
             connection = getattr(self._local, "connection", None)
             if connection is None:
-                connection = connect(self.path)
-                self._local.connection = connection
-                self._readers.append(connection)
-            connection.execute("BEGIN")
-            try:
-                return work(connection)
-            finally:
-                connection.execute("ROLLBACK")
+                connection = self._local.connection = self._reader()
+            return _consistent(connection, work)
         except sqlite3.Error as error:
             raise StoreTrouble(f"The database cannot be read now: {error}.") from error
+
+    def read_apart(self, work: Callable[[Connection], Result]) -> Result:
+        """The same for reading much, one caller at a time.
+
+        SQLite keeps megabytes of what a connection has read: here once, not for each thread.
+        """
+        try:
+            with self._one_at_a_time:
+                if self._apart is None:
+                    self._apart = self._reader()
+                return _consistent(self._apart, work)
+        except sqlite3.Error as error:
+            raise StoreTrouble(f"The database cannot be read now: {error}.") from error
+
+    def _reader(self) -> Connection:
+        connection = connect(self.path)
+        self._readers.append(connection)
+        return connection
 
     def reader(self) -> Connection:
         """A connection of the caller's own, for reading long; the caller closes it."""
@@ -268,3 +282,11 @@ class Database:
             if isinstance(error, sqlite3.OperationalError):
                 error = StoreTrouble(f"The database cannot be written now: {error}.")
             return request, None, error
+
+
+def _consistent(connection: Connection, work: Callable[[Connection], Result]) -> Result:
+    connection.execute("BEGIN")
+    try:
+        return work(connection)
+    finally:
+        connection.execute("ROLLBACK")
