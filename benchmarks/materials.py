@@ -30,8 +30,8 @@ MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials
 STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"
 ITEMS = 100
 CHECKS = (600, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
-# Reporting seeds; an earlier learner had 7,000 to 7,002.
-FIRST_SEED = 7100
+# Reporting seeds; earlier learners had 7,000 to 7,199.
+FIRST_SEED = 7200
 
 
 def read_materials(split: str, file: Path = MATERIALS) -> Triplets:
@@ -113,7 +113,15 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         for lam in (0.01, 0.005, 0.0025)
     }
     words = ", ".join(f"λ = {lam}: {share:.4f}" for lam, share in full.items())
-    page.text(f"All answers at once, fixed λ, for comparison: {words}.")
+    learner = Learner(ITEMS, FIRST_SEED)
+    learner.add(pool)
+    learner.audit()
+    estimate = learner.estimate
+    share = triplet_accuracy(estimate.embedding, test)
+    page.text(
+        f"All answers at once: the learner {share:.4f} (rank {estimate.rank}, λ = {estimate.lam}); "
+        f"fixed λ, for comparison, {words}."
+    )
 
 
 def main() -> None:
