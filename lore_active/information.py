@@ -57,10 +57,10 @@ def add_information(z: Floats, questions: Questions, temperature: float, out: Fl
         margin = margin_gradient(z, questions[t, 0], questions[t, 1], questions[t, 2], slope, place)
         weight = weight_at(margin, temperature)
         for x in range(size):
-            share = weight * slope[x]
             for y in range(x + 1):
                 row, column = max(place[x], place[y]), min(place[x], place[y])
-                out[row, column] += share * slope[y]
+                # Slopes first: the same bits when a question's sides are exchanged.
+                out[row, column] += weight * (slope[x] * slope[y])
 
 
 @kernel

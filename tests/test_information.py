@@ -43,6 +43,13 @@ def test_information_is_the_sum_of_outer_products():
     np.testing.assert_allclose(out, np.tril((g.T * weights(0.7)) @ g), atol=1e-8)
 
 
+def test_information_has_the_same_bits_whichever_option_stands_left():
+    one, other = np.zeros((16, 16)), np.zeros((16, 16))
+    information.add_information(Z, ASKED, 0.7, one)
+    information.add_information(Z, ASKED[:, [0, 2, 1]], 0.7, other)
+    np.testing.assert_array_equal(one, other)
+
+
 def test_a_lower_triangle_is_mirrored():
     full = np.random.default_rng(2).normal(size=(150, 150))
     full = full + full.T

@@ -126,7 +126,17 @@ def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
     assert worker.learner.estimate.answers == before.answers
 
 
-def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_open(desk):
+@pytest.fixture
+def easily_settled(tmp_path):
+    """A study of so few items that little can be asked about them, and a rule that asks less."""
+    easy = TOML.replace("audits = 12", "audits = 5\nconfidence = 0.95")
+    opened = Desk(tmp_path / "words", easy, items=ITEMS)
+    yield opened
+    opened.close()
+
+
+def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_open(easily_settled):
+    desk = easily_settled
     worker = desk.worker()
 
     def stopped():
