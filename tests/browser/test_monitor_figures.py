@@ -45,7 +45,8 @@ WINDOWS = {
 @pytest.mark.parametrize("window", WINDOWS)
 def test_it_is_sound_in_every_window(chromium, server, window):
     service = server.studies["words"].service
-    crowd = people(server)
+    # Enough people that a dimension can be claimed however quickly the worker asks.
+    crowd = people(server, many=5)
     crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0, name="abc"))
     collect(server, crowd)
     page = monitor(chromium, server.address, "words", **WINDOWS[window])
@@ -121,7 +122,8 @@ def positions(page):
 
 def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     service = server.studies["words"].service
-    crowd = people(server)
+    # Enough people that a dimension can be claimed however quickly the worker asks.
+    crowd = people(server, many=5)
     crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0))
     worker = collect(server, crowd)
     page = monitor(chromium, server.address, "words", reduced_motion="reduce")
