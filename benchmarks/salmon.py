@@ -19,8 +19,8 @@ from lore_active.triplets import as_triplets
 
 ITEMS, RANK, BATCH = 50, 2, 25
 LEVEL = 0.95
-# Reporting seeds; earlier learners had 6,000 to 6,990.
-FIRST_SEED = 9500
+# Reporting seeds; earlier learners had 6,000 to 6,990 and 9,500 to 9,590.
+FIRST_SEED = 9600
 
 
 def crossing(curve: list[tuple[int, float]]) -> float:
