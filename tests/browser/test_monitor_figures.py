@@ -122,8 +122,7 @@ def positions(page):
 
 def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     service = server.studies["words"].service
-    # Enough people that a dimension can be claimed however quickly the worker asks.
-    crowd = people(server, many=5)
+    crowd = people(server)
     crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0))
     worker = collect(server, crowd)
     page = monitor(chromium, server.address, "words", reduced_motion="reduce")
