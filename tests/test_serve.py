@@ -38,6 +38,18 @@ def serving():
         one.stop()
 
 
+def refused(folder):
+    """What a server that will not start says about it."""
+    told = subprocess.run(
+        [*COMMAND, "serve", "--port", "0", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert told.returncode == 2
+    return told.stderr
+
+
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
 def test_killing_web_worker_or_both_under_load_loses_nothing(tmp_path):
     folder = write_study(tmp_path / "words", TOML)
@@ -56,14 +68,7 @@ def test_a_second_server_of_the_same_study_is_refused(serving, tmp_path):
     folder = write_study(tmp_path / "words", TOML)
     server = serving(str(folder))
     server.address()
-    told = subprocess.run(
-        [*COMMAND, "serve", "--port", "0", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert told.returncode == 2
-    assert "another lore-active server holds this study" in told.stderr
+    assert "another lore-active server holds this study" in refused(folder)
     assert server.stop() == 0
     # Its children are gone too, and the study is free again.
     again = serving(str(folder))
@@ -73,29 +78,16 @@ def test_a_second_server_of_the_same_study_is_refused(serving, tmp_path):
 
 def test_a_study_that_does_not_check_is_refused(tmp_path):
     folder = write_study(tmp_path / "words", "[session]\ntrails = 3\n")
-    told = subprocess.run(
-        [*COMMAND, "serve", "--port", "0", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert told.returncode == 2
-    assert "session.trails" in told.stderr
+    assert "session.trails" in refused(folder)
 
 
 @pytest.mark.parametrize("secret", ["changeme", "short"])
 def test_a_placeholder_for_a_password_refuses_to_start(tmp_path, monkeypatch, secret):
     folder = write_study(tmp_path / "words")
     monkeypatch.setenv("LORE_ACTIVE_PASSWORD", secret)
-    told = subprocess.run(
-        [*COMMAND, "serve", "--port", "0", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert told.returncode == 2
-    assert told.stderr.startswith("lore-active: LORE_ACTIVE_PASSWORD: The password")
-    assert secret not in told.stderr
+    said = refused(folder)
+    assert said.startswith("lore-active: LORE_ACTIVE_PASSWORD: The password")
+    assert secret not in said
 
 
 def test_several_studies_in_one_server(serving, tmp_path):
