@@ -31,7 +31,7 @@ class Taken(Set[int]):
         return iter(self.sorted.tolist())
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, int) and bool(self.among(np.array([key]))[0])
+        return isinstance(key, int | np.integer) and bool(self.among(np.array([key]))[0])
 
     def __or__(self, keys: Iterable[int]) -> Taken:  # type: ignore[override]
         """These and others; costs little where the others are few."""

@@ -89,3 +89,10 @@ def test_an_answer_costs_a_learner_few_bytes():
     tracemalloc.stop()
     assert twin.counted == count
     assert held / count < 125
+
+
+def test_a_taken_question_is_found_whatever_kind_of_number_names_it():
+    taken = Taken([7, 3]) | np.array([5, 3])
+    assert list(taken) == [3, 5, 7]
+    assert all(key in taken for key in (5, np.int64(5), np.int32(5)))
+    assert not any(key in taken for key in (4, np.int64(4), 99, "5", None))
