@@ -103,7 +103,8 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
     )  # fmt: skip
     models.add_model(c, row)
     names = ("items_seen", "answers", "better_than_chance", "audits_unchanged",
-             "preferred_to_fewer", "preferred_to_more")  # fmt: skip
+             "preferred_to_fewer", "preferred_to_more", "likelier_than_fewer",
+             "likelier_than_more")  # fmt: skip
     reasons = [
         {"name": name, "value": 1.0, "threshold": 2.3, "passed": False, "words": "A sentence " * 9}
         for name in names

@@ -1,10 +1,8 @@
 """The model that asks: a smooth fit that predicts well long before a rank can be claimed.
 
-Coordinates are measured in units of the answers' temperature, so a margin m predicts its answer
-with probability 1 / (1 + exp(−m)), and have a Gaussian prior whose variance is 1 / noise. There is
-no margin to keep and no dimension to kill, and with few answers the prior draws items together
-instead of pushing them apart. Which dimensions are *there* is not for this model to say: it only
-has to guess well, and it takes the rank that does.
+There is no margin to keep and no dimension to kill, and with few answers the prior draws items
+together instead of pushing them apart. Which dimensions are *there* is not for this model to say:
+it only has to guess well, and it takes the rank that does.
 """
 
 from __future__ import annotations
@@ -13,25 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from lore_active import algebra, kernels
-from lore_active.fit import spectral_start
+from lore_active import smooth
 from lore_active.metrics import margins
-from lore_active.pairs import Pairs, as_pairs
+from lore_active.pairs import as_pairs
 from lore_active.path import FOLDS, Gap, best_temperature, folds, paired_difference
-from lore_active.solver import Settings
 from lore_active.triplets import Triplets
 from lore_active.types import Floats, HeldOut, Mapper
 
 # Squared ratio of the answers' temperature to the spread of the space. Three times the true one
 # costs nothing, a third of it half a point of accuracy; simulated people have 0.02 to 0.4.
 NOISES = (0.06, 0.2)
-# Relative fall of the objective in one iteration at which a fit ends, and how many it may take.
-ROUGH, FINE = 1e-5, 1e-6
-ROUGH_ITERATIONS, FINE_ITERATIONS = 50, 200
-# Spread of a cold start relative to the prior's: items find their places from the inside.
-COLD_SPREAD = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +60,12 @@ def chosen(
     rank, noise = min(losses, key=lambda key: float(losses[key].mean()))
     column = table[rank, noise][unselected]
     pairs, count = as_pairs(triplets), len(triplets)
-    fits = _chain(pairs, count, noise, rank + 1, fine=True)
+    fits = smooth.chain(pairs, count, noise, rank + 1, fine=True)
     for start in () if previous is None else (previous.embedding, previous.wider):
         # The answers leave several optima, and the last one's may be lower than a cold fit's.
         width = start.shape[1]
         if width in fits:
-            warm = _fitted(pairs, count, noise, start, fine=True)
+            warm = smooth.fitted(pairs, count, noise, start, fine=True)
             fits[width] = min(fits[width], warm, key=lambda one: one[1])
     asker = Asker(
         embedding=fits[rank][0],
@@ -100,8 +90,8 @@ def refitted(triplets: Triplets, last: Asker) -> Asker:
     """The same after some more answers."""
     pairs, count = as_pairs(triplets), len(triplets)
     return Asker(
-        embedding=_fitted(pairs, count, last.noise, last.embedding, fine=True)[0],
-        wider=_fitted(pairs, count, last.noise, last.wider, fine=True)[0],
+        embedding=smooth.fitted(pairs, count, last.noise, last.embedding, fine=True)[0],
+        wider=smooth.fitted(pairs, count, last.noise, last.wider, fine=True)[0],
         noise=last.noise,
         accuracy=last.accuracy,
         judged=last.judged,
@@ -121,63 +111,10 @@ def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldO
         return {
             (rank, noise): margins(fitted, test)
             for noise in NOISES
-            for rank, (fitted, _) in _chain(pairs, len(rest), noise, most, fine=False).items()
+            for rank, (fitted, _) in smooth.chain(pairs, len(rest), noise, most, fine=False).items()
         }
 
     for part, columns in enumerate(mapper(predicted, range(FOLDS))):
         for key, column in columns.items():
             table[key][fold == part] = column
     return table
-
-
-def _chain(
-    pairs: Pairs, count: int, noise: float, most: int, fine: bool
-) -> dict[int, tuple[Floats, float]]:
-    """Fits by rank, with their objectives.
-
-    A cold one in `most` dimensions, then without the weakest, down to one.
-    """
-    start = spectral_start(pairs, Settings(n_components=most))
-    missing = most - start.shape[1]
-    if missing:
-        seeded = np.random.default_rng(missing).normal(size=(pairs.n_objects, missing))
-        start = np.column_stack([start, seeded * np.sqrt(max(float((start**2).mean()), 1e-6))])
-    start = start * (COLD_SPREAD / np.sqrt(noise * (start**2).mean()))
-    chain: dict[int, tuple[Floats, float]] = {}
-    while start.shape[1]:
-        chain[start.shape[1]] = _fitted(pairs, count, noise, start, fine)
-        start = chain[start.shape[1]][0][:, :-1]
-    return chain
-
-
-def _fitted(
-    pairs: Pairs, count: int, noise: float, start: Floats, fine: bool
-) -> tuple[Floats, float]:
-    """Most probable embedding on its principal axes, from a start; and the objective there."""
-    shape = start.shape
-    if not start.size:
-        return start, 0.0
-    distance, pull = np.empty(len(pairs.first)), np.empty(len(pairs.first))
-    slope = np.empty(shape)
-    weight = noise / count
-
-    def objective(point: Floats) -> tuple[float, Floats]:
-        z = point.reshape(shape)
-        kernels.distances(z, pairs.first, pairs.second, distance)
-        loss = kernels.answers(distance, pairs.near, pairs.far, pairs.weight, 0.0, pull)
-        kernels.laplacian_times(z, pairs.first, pairs.second, distance, pull, slope)
-        return loss + 0.5 * weight * algebra.inner(z, z), (slope + weight * z).ravel()
-
-    found = minimize(
-        objective,
-        np.ascontiguousarray(start).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": FINE_ITERATIONS if fine else ROUGH_ITERATIONS,
-            "ftol": FINE if fine else ROUGH,
-            "gtol": 0.0,
-        },
-    )
-    z = found.x.reshape(shape)
-    return algebra.rotated(z, algebra.principal(z)[1]), float(found.fun)

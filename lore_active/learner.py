@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lore_active import asking, choice, updates
+from lore_active import asking, choice, odds, updates
 from lore_active.errors import InvalidParameter
 from lore_active.ledger import Ledger
 from lore_active.model import Model, item_covariances
@@ -252,7 +252,10 @@ class Learner:
         asker, steps = asking.chosen(
             triplets, self._tally.unselected, self.seed, most, previous, self.mapper
         )
-        found = replace(found, smooth_above=steps.get(found.rank))
+        below, above = odds.log_odds(triplets, found.rank, (asker.embedding, asker.wider))
+        found = replace(
+            found, smooth_above=steps.get(found.rank), odds_below=below, odds_above=above
+        )
         self._audits.append(found)
         self._publish(found.solution, asker)
         return found

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lore_active.asking import Asker
-from lore_active.selection import MOST_COORDINATES, Knowledge, coordinate_covariance
+from lore_active.precision import MOST_COORDINATES
+from lore_active.selection import Knowledge, coordinate_covariance
 from lore_active.types import Floats
 
 

@@ -67,6 +67,8 @@ class Audit:
     `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
     one's, with standard errors, where those ranks were tried. `smooth_above`: the same as `above`
     for the model that asks, which does not overfit as easily and so sees a dimension earlier.
+    `odds_below` and `odds_above`: natural logarithms of the odds for the chosen rank against its
+    neighbours, where they were weighed.
     """
 
     answers: int
@@ -78,6 +80,8 @@ class Audit:
     below: Gap | None
     above: Gap | None
     smooth_above: Gap | None = None
+    odds_below: float | None = None
+    odds_above: float | None = None
 
 
 def audit(

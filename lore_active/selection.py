@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 from lore_active import information
 from lore_active.candidates import Candidates, Gradients
 from lore_active.errors import InvalidParameter
+from lore_active.precision import MOST_COORDINATES, factored
 from lore_active.questions import Questions, Source, draw
 from lore_active.types import Floats
 
@@ -21,8 +22,6 @@ TARGETS = 200
 # Scores only fall while questions are picked: after the first pass the best few are enough.
 SHORTLIST = 200
 SHORTLIST_EACH = 6
-# Beyond this many coordinates the covariance is too large to hold in one matrix.
-MOST_COORDINATES = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +150,9 @@ def coordinate_covariance(known: Knowledge) -> Floats:
     turn, which no answer can tell, would have no bound.
     """
     z = np.ascontiguousarray(known.embedding)
-    matrix = np.zeros((z.size, z.size))
-    for asked in (known.answered, known.pending):
-        information.add_information(z, asked, known.temperature, matrix)
-    spread = np.maximum((z**2).mean(axis=0), 1e-12)
-    matrix[np.diag_indices(z.size)] += np.tile(1.0 / spread, len(z))
-    # LAPACK counts columns first: its upper triangle is our lower one, and nothing is copied.
-    _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-    if failed == 0:
-        _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
+    prior = 1.0 / np.maximum((z**2).mean(axis=0), 1e-12)
+    matrix = factored(z, (known.answered, known.pending), known.temperature, prior)
+    _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
     if failed:
         raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
     information.mirror(matrix)

@@ -149,6 +149,8 @@ def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[st
         "below": audit.below,
         "above": audit.above,
         "smooth_above": audit.smooth_above,
+        "odds_below": audit.odds_below,
+        "odds_above": audit.odds_above,
         "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
     }
 
@@ -165,6 +167,9 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
             name: None if plain[name] is None else tuple(plain[name])
             for name in ("below", "above", "smooth_above")
         },
+        # Earlier audits weighed no odds.
+        odds_below=plain.get("odds_below"),
+        odds_above=plain.get("odds_above"),
     )
 
 

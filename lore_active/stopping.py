@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Protocol
 
@@ -93,11 +93,18 @@ def _unchanged(audits: Sequence[Audit]) -> int:
     return held
 
 
+# Log odds against one dimension more that are needed, for each item: a dimension has a coordinate
+# for each of them, so odds grow with their number, and so do those against a dimension that is
+# there but cannot be seen yet (0 to 0.1 where studies of 50 items would have stopped too low).
+ODDS_PER_ITEM = 0.12
+
+
 @dataclass(frozen=True)
 class RankSettled:
     """Stop when held-out answers prefer one rank to its neighbours, audit after audit.
 
-    confidence: how sure each of the two preferences must be. audits: through how many audits in a
+    And when in the last audit, besides, all answers together are likelier at that rank.
+    confidence: how sure each of the preferences must be. audits: through how many audits in a
     row the rank must have been the same. min_answers: not before this many answers (None: four
     for each item). max_answers: the budget, at which collection ends in any case.
     """
@@ -126,6 +133,8 @@ class RankSettled:
             self._held(progress.audits),
             self._against(progress.audits, -1),
             self._against(progress.audits, +1),
+            self._likelier(progress, -1),
+            self._likelier(progress, +1),
         )
         settled = all(one.passed for one in reasons)
         spent = self.max_answers is not None and progress.answers >= self.max_answers
@@ -217,6 +226,29 @@ class RankSettled:
         words = (
             f"Held-out answers prefer {last.rank} to {other} by {said:.2f} standard errors on "
             f"average over the last {len(recent)} audits ({need:.2f} needed)."
+        )
+        return Criterion(name, said, need, said >= need, words)
+
+    def _likelier(self, progress: Progress, step: int) -> Criterion:
+        """How much likelier all answers are at the rank than at a neighbour, by the last audit.
+
+        The two witnesses judge by predictions, and a dimension that is there but badly known makes
+        these worse; odds do not hold that against it.
+        """
+        name = "likelier_than_fewer" if step < 0 else "likelier_than_more"
+        sure = log(self.confidence / (1.0 - self.confidence))
+        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects
+        last = progress.audits[-1] if progress.audits else None
+        if last is None or last.rank == 0:
+            return Criterion(name, 0.0, need, False, "There is no rank to weigh yet.")
+        said = last.odds_below if step < 0 else last.odds_above
+        other = last.rank + step
+        if said is None:
+            words = f"{last.rank} against {_dimensions(other)} was not weighed."
+            return Criterion(name, inf, need, True, words)
+        words = (
+            f"All answers together are likelier in {last.rank} than in {_dimensions(other)}: the "
+            f"odds have a logarithm of {said:.1f} ({need:.1f} needed)."
         )
         return Criterion(name, said, need, said >= need, words)
 

@@ -223,7 +223,6 @@ class Worker:
             self._decide(c, step, outcome.decision)
 
     def _decide(self, c: Connection, step: Step, decision: Decision) -> None:
-        before = models.last_decision(c)
         models.add_decision(
             c,
             step.id,
@@ -235,9 +234,7 @@ class Worker:
         )
         state = collection.state(c)
         assert state is not None
-        # Only when it becomes settled: a study that the experimenter reopens stays open.
-        newly = decision.settled and not (before is not None and before[1])
-        if newly and state.status == "running":
+        if decision.settled and state.status == "running" and not models.overruled(c):
             collection.set_state(c, status="stopped", reason=decision.words)
             collection.add_event(c, "stop", "stopping rule", step.at, reason=decision.words)
 

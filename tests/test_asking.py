@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lore_active import asking
+from lore_active import asking, smooth
 from lore_active.metrics import triplet_accuracy
 from lore_active.observers import Habits, gaussian_space, simulated_answers
 from lore_active.pairs import as_pairs
@@ -89,6 +89,6 @@ def test_a_refit_follows_new_answers():
 def test_more_dimensions_than_answers_could_start_are_still_fitted():
     """A spectral start has only as many columns as the answers pull apart."""
     triplets = as_triplets([[0, 1, 2], [3, 4, 5]], 6)
-    chain = asking._chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
+    chain = smooth.chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
     assert sorted(chain) == [1, 2, 3, 4]
     assert all(np.isfinite(one).all() for one, _ in chain.values())

@@ -11,8 +11,16 @@ from lore_active.path import Audit
 from lore_active.stopping import Progress, RankSettled, Unchanged, wilson
 
 
-def audit(answers, rank=3, below=(0.2, 0.01), above=(0.04, 0.01), smooth_above=(0.05, 0.01)):
-    return Audit(answers, rank, 0.01, 1.0, (), None, below, above, smooth_above)
+def audit(answers, rank=3, odds=(20.0, 6.0), **gaps):
+    clear = {"below": (0.2, 0.01), "above": (0.04, 0.01), "smooth_above": (0.05, 0.01)}
+    below, above = odds
+    return Audit(
+        answers, rank, 0.01, 1.0, (), None, **(clear | gaps), odds_below=below, odds_above=above
+    )
+
+
+def said(decision, name):
+    return next(one for one in decision.reasons if one.name == name)
 
 
 CLEAR = Progress(20, 500, 20, [audit(100 * k) for k in range(1, 6)], wilson(80, 100))
@@ -44,7 +52,11 @@ def test_a_clear_case_stops_and_says_why():
         ({"audits": [audit(k, above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, smooth_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
+        ({"audits": [*CLEAR.audits, audit(600, odds=(5.2, 6.0))]}, "likelier_than_fewer"),
+        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.3))]}, "likelier_than_more"),
+        ({"n_objects": 60, "items_seen": 60}, "likelier_than_more"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
+        ({"audits": [audit(k, rank=0) for k in range(5)]}, "likelier_than_fewer"),
         ({"audits": []}, "audits_unchanged"),
     ],
 )
@@ -59,7 +71,7 @@ def test_each_criterion_holds_back(change, missing):
 def test_evidence_is_pooled_over_audits():
     wavering = [audit(k, above=(z * 0.01, 0.01)) for k, z in enumerate((0, 1, 5, 1, -1))]
     decision = RankSettled().decide(replace(CLEAR, audits=wavering))
-    last = decision.reasons[-1]
+    last = said(decision, "preferred_to_more")
     assert last.value == pytest.approx(2 * 1.2)
     assert not last.passed
 
@@ -70,7 +82,7 @@ def test_evidence_is_pooled_over_audits():
 )
 def test_the_witnesses_count_by_their_mean_but_the_weaker_must_say_half(published, asking, value):
     audits = [audit(k, above=(published, 1.0), smooth_above=(asking, 1.0)) for k in range(5)]
-    last = RankSettled().decide(replace(CLEAR, audits=audits)).reasons[-1]
+    last = said(RankSettled().decide(replace(CLEAR, audits=audits)), "preferred_to_more")
     assert last.value == pytest.approx(value)
     assert last.passed == (value > 2.576)
 
@@ -89,8 +101,26 @@ def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
 
 def test_one_witness_against_more_dimensions_is_enough_where_the_other_cannot_speak():
     decision = RankSettled().decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
-    assert decision.reasons[-1].value == pytest.approx(5.0)
+    assert said(decision, "preferred_to_more").value == pytest.approx(5.0)
     assert decision.settled
+
+
+def test_the_last_odds_count_and_say_so():
+    """Answers that come later may reveal a dimension; earlier odds against it are no proof."""
+    audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
+    decision = RankSettled().decide(replace(CLEAR, audits=audits))
+    assert not decision.settled
+    assert "likelier in 3 than in 4 dimensions" in decision.words
+    assert "-3.0 (2.4 needed)" in decision.words
+    assert RankSettled().decide(replace(CLEAR, audits=[audit(400, odds=(1, -3)), *CLEAR.audits]))
+
+
+def test_what_was_not_weighed_is_no_obstacle():
+    """Audits of earlier versions, and studies with too many coordinates, have no odds."""
+    unweighed = [audit(k, odds=(None, None)) for k in range(5)]
+    decision = RankSettled().decide(replace(CLEAR, audits=unweighed))
+    assert decision.settled
+    assert "3 against 4 dimensions was not weighed" in decision.words
 
 
 def test_the_budget_ends_a_study_without_settling_it():

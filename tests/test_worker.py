@@ -148,7 +148,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
     assert "settled at 2 dimensions" in reason
     assert desk.rows("SELECT who FROM events WHERE kind = 'stop'") == [("stopping rule",)]
     desk.control.reopen("test")
-    collect(desk, worker, 1)
+    collect(desk, worker, 3, until=stopped)
     assert not stopped()
 
 

@@ -8,8 +8,16 @@ from typing import Any
 
 from lore_active.pacing import AUDIT_GROWTH
 
-# Evidence fainter than this, in standard errors, may as well turn round: nothing to go by.
+# Evidence fainter than this, in standard errors or log odds, may as well turn round: nothing to go
+# by.
 FAINTEST = 0.5
+# How many times the answers it takes to make evidence twice as strong, as a power of two.
+POWERS = {
+    "preferred_to_fewer": 2,
+    "preferred_to_more": 2,
+    "likelier_than_fewer": 1,
+    "likelier_than_more": 1,
+}
 # Nobody should plan by a forecast of many times what there is.
 FARTHEST = 8.0
 
@@ -25,8 +33,8 @@ class Outlook:
 def outlook(reasons: list[dict[str, Any]], fitted: int, collected: int) -> Outlook:
     """A forecast from the criteria as they stand.
 
-    Evidence in standard errors grows with the root of the answers, and an audit comes with every
-    8 % more. `fitted` answers count for the model out of `collected`.
+    Evidence in standard errors grows with the root of the answers, log odds with the answers, and
+    an audit comes with every 8 % more. `fitted` answers count for the model out of `collected`.
     """
     open_ones = [one for one in reasons if not one["passed"]]
     if not reasons or fitted == 0:
@@ -53,10 +61,10 @@ def _wanted(criterion: dict[str, Any], fitted: int) -> float | None:
         return threshold
     if name == "audits_unchanged":
         return float(fitted * AUDIT_GROWTH ** (threshold - value))
-    if name in ("preferred_to_fewer", "preferred_to_more"):
+    if name in POWERS:
         if not isfinite(value) or value < FAINTEST:
             return None
-        return fitted * (threshold / value) ** 2
+        return float(fitted * (threshold / value) ** POWERS[name])
     if name == "items_seen" and value > 0:
         return fitted * (1.0 + 0.1 * log(1.0 + threshold - value))
     return None

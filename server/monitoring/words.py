@@ -17,6 +17,8 @@ TITLES = {
     "audits_unchanged": "The number has stayed the same",
     "preferred_to_fewer": "One dimension fewer is clearly worse",
     "preferred_to_more": "One dimension more does not help",
+    "likelier_than_fewer": "One dimension fewer explains too little",
+    "likelier_than_more": "One dimension more explains too little",
 }
 WAITS = {
     "items_seen": "some items have not been seen yet",
@@ -25,6 +27,8 @@ WAITS = {
     "audits_unchanged": "the number must stay the same for longer",
     "preferred_to_fewer": "one dimension fewer still fits nearly as well",
     "preferred_to_more": "one dimension more cannot be ruled out yet",
+    "likelier_than_fewer": "one dimension fewer explains the answers nearly as well",
+    "likelier_than_more": "there may be a dimension more that is not well known yet",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lore_active.pacing import AUDIT_GROWTH
 from lore_active.path import BEYOND_LUCK, FOLDS, LAMBDAS
+from lore_active.stopping import ODDS_PER_ITEM
 from lore_active.tally import WINDOW
 from server.monitoring.words import dimensions
 from server.reporting import numbers
@@ -213,7 +214,12 @@ def stopping(found: Gathered) -> str:
         "held-out answers preferred it both to one dimension fewer and to one more (to one more on "
         "average of the published model and the one that chose the questions, by at least half as "
         "much in each), on average over these audits, by the standard errors that a one-sided "
-        f"confidence of {settings.confidence:g} asks for; and in any case after "
+        f"confidence of {settings.confidence:g} asks for; and when, in the last of them, all "
+        "answers together were likelier with that number of dimensions (marginal likelihood of an "
+        "embedding with logistic answers and a Gaussian prior on the coordinates, by Laplace’s "
+        "approximation with the expected information; cf. Tierney & Kadane, 1986): than with one "
+        f"fewer by odds of {settings.confidence / (1 - settings.confidence):.0f} to 1, than with "
+        f"one more by log odds of {ODDS_PER_ITEM:g} for each item; and in any case after "
         f"{state.budget_answers:,} answers"
         + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
         + "."
@@ -253,7 +259,12 @@ def _rank(found: Gathered) -> str:
                      *evidence])  # fmt: skip
 
 
-_EVIDENCE = ("preferred_to_fewer", "preferred_to_more")
+_EVIDENCE = (
+    "preferred_to_fewer",
+    "preferred_to_more",
+    "likelier_than_fewer",
+    "likelier_than_more",
+)
 
 
 def _accuracy(found: Gathered) -> str:

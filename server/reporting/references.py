@@ -20,6 +20,8 @@ REFERENCES: dict[str, str] = {
     "selection. Neural Computation, 4(4), 590–604.",
     "schonemann": "Schönemann, P. H. (1966). A generalized solution of the orthogonal Procrustes "
     "problem. Psychometrika, 31(1), 1–10.",
+    "tierney": "Tierney, L., & Kadane, J. B. (1986). Accurate approximations for posterior moments "
+    "and marginal densities. Journal of the American Statistical Association, 81(393), 82–86.",
     "virtanen": "Virtanen, P., et al. (2020). SciPy 1.0: Fundamental algorithms for scientific "
     "computing in Python. Nature Methods, 17, 261–272.",
     "wilson": "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical "
@@ -30,5 +32,15 @@ SELECTORS = {"fisher": ["mackay"], "uncertainty": ["lewis"], "random": []}
 
 def cited(selector: str) -> list[str]:
     """The references of a study with this selector, in order."""
-    keys = ["anand", "breiman", "dawid", "schonemann", "wilson", "harris", "virtanen", "lam"]
+    keys = [
+        "anand",
+        "breiman",
+        "dawid",
+        "harris",
+        "lam",
+        "schonemann",
+        "tierney",
+        "virtanen",
+        "wilson",
+    ]
     return [REFERENCES[key] for key in sorted([*keys, *SELECTORS[selector]])]

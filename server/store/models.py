@@ -46,10 +46,14 @@ class Published:
 _MODEL = ", ".join(field.name for field in fields(ModelRow))
 
 
-def last_decision(c: Connection) -> tuple[int, bool] | None:
-    """(step, settled) of the newest decision."""
-    row = c.execute("SELECT step, settled FROM decisions ORDER BY step DESC LIMIT 1").fetchone()
-    return None if row is None else (row[0], bool(row[1]))
+def overruled(c: Connection) -> bool:
+    """Whether the study was last reopened although the rule called it settled."""
+    row = c.execute(
+        "SELECT settled FROM decisions JOIN steps ON steps.id = decisions.step"
+        " WHERE steps.at <= (SELECT MAX(at) FROM events WHERE kind = 'reopen')"
+        " ORDER BY decisions.step DESC LIMIT 1"
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def add_model(c: Connection, model: ModelRow) -> None:
