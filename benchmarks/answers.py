@@ -36,8 +36,8 @@ RANDOM_ANSWERS = 2800
 RANDOM_CURVE = (100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000, 2800)
 NAIVE_AUDITS = 5
 # Reporting seeds; development used seeds below 1,000, earlier learners 5,000 to 9,999, and the
-# stopping rule was mended after looking at stops of 10,000 to 10,199. Conditions in which no stop is
-# judged have those still: what is judged in them has nothing to do with the rule.
+# stopping rule was mended after looking at stops of 10,000 to 10,199. Conditions in which no stop
+# is judged have those still: what is judged in them has nothing to do with the rule.
 FIRST_SEED = 11_000
 FIRST_SEED_WITHOUT_STOPS = 10_000
 # A study takes several seeds.
