@@ -93,10 +93,10 @@ def _unchanged(audits: Sequence[Audit]) -> int:
     return held
 
 
-# Log odds that are needed against one dimension more, for each item: a dimension has a coordinate
-# for each of them, so odds grow with their number. A right rank has 0.15 and more by the time the
-# other criteria hold; of six studies that these would have stopped too low, four had under 0.03.
-ODDS_PER_ITEM = 0.12
+# Log odds that are needed against one dimension more: this for each item, divided by the number of
+# dimensions with it. A dimension has a coordinate for each item, and of what an answer tells, a
+# share goes to each dimension; so odds of a right rank grow with the one and fall with the other.
+ODDS_PER_ITEM = 0.6
 
 
 @dataclass(frozen=True)
@@ -237,10 +237,10 @@ class RankSettled:
         """
         name = "likelier_than_fewer" if step < 0 else "likelier_than_more"
         sure = log(self.confidence / (1.0 - self.confidence))
-        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects
         last = progress.audits[-1] if progress.audits else None
         if last is None or last.rank == 0:
-            return Criterion(name, 0.0, need, False, "There is no rank to weigh yet.")
+            return Criterion(name, 0.0, sure, False, "There is no rank to weigh yet.")
+        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects / (last.rank + 1)
         said = last.odds_below if step < 0 else last.odds_above
         other = last.rank + step
         if said is None:
