@@ -52,7 +52,7 @@ def test_it_is_sound_in_every_window(chromium, server, window):
     page = monitor(chromium, server.address, "words", **WINDOWS[window])
     expect(page.locator(".plot")).to_have_count(5)
     expect(page.locator("svg.map .item")).to_have_count(12)
-    expect(page.locator("#criteria li")).to_have_count(6)
+    expect(page.locator("#criteria li")).to_have_count(8)
     page.locator("#item").select_option("3")
     expect(page.locator("#inspector h3")).to_have_text("word 3")
     page.get_by_text("When is a flag raised?").click()

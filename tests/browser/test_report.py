@@ -68,7 +68,7 @@ def test_it_is_drawn_and_sound_in_every_window(chromium, file, window):
         assert page.locator(f"#{name}-chart svg :is(path, circle, rect)").count() > 1, name
     expect(page.locator("svg.map .item")).to_have_count(12)
     expect(page.locator("svg.map ellipse")).to_have_count(12)
-    expect(page.locator("#criteria li")).to_have_count(6)
+    expect(page.locator("#criteria li")).to_have_count(8)
     expect(page.locator(".axis")).to_have_count(2)
     for one in page.locator("summary").all():
         one.click()
