@@ -83,6 +83,8 @@ def kill_cycles(
         def answered() -> int:
             return sum(len(person.acknowledged) for person in people)
 
+        # A worker that never came to do anything would have nothing to lose.
+        wait_until(lambda: last_step(folder) is not None)
         for cycle in range(cycles):
             before = answered()
             wait_until(lambda before=before: answered() > before + 5)  # type: ignore[misc]
@@ -126,6 +128,14 @@ def _damage(folder: Path, kills: int, people: list[Client]) -> Damage:
     )
 
 
+def last_step(folder: Path) -> str | None:
+    """The hash of what the worker published last, if it did."""
+    database = sqlite3.connect(folder / "study.db")
+    row = database.execute("SELECT hash FROM steps ORDER BY id DESC LIMIT 1").fetchone()
+    database.close()
+    return None if row is None else str(row[0])
+
+
 def rebuilds(folder: Path) -> bool:
     """Whether a worker in a new process comes out at the published hash."""
     code = (
@@ -140,7 +150,4 @@ def rebuilds(folder: Path) -> bool:
     told = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, env=environment
     )
-    database = sqlite3.connect(folder / "study.db")
-    (published,) = database.execute("SELECT hash FROM steps ORDER BY id DESC LIMIT 1").fetchone()
-    database.close()
-    return told.returncode == 0 and told.stdout.strip() == published
+    return told.returncode == 0 and told.stdout.strip() == last_step(folder)
