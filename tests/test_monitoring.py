@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lore_active.observers import gaussian_space
+from lore_active.stopping import Progress, RankSettled, wilson
 from server import log
 from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
@@ -190,6 +191,9 @@ def test_the_forecast_follows_the_slowest_criterion():
     assert found == Outlook(450, "preferred_to_more")
     assert outlook(reasons[:2], 150, 300).answers == 100  # half of what is collected counts
     assert outlook(reasons[:1], 150, 150).waits_for == "answers"
+    # Log odds grow as the answers do.
+    odds = [criterion("likelier_than_more", 4.0, 8.0)]
+    assert outlook(odds, 150, 150) == Outlook(150, "likelier_than_more")
 
 
 def test_what_cannot_be_told_is_not_told():
@@ -202,6 +206,20 @@ def test_what_cannot_be_told_is_not_told():
 
 
 # ---- words --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rank", "compared"), [(0, False), (2, True)])
+def test_without_a_dimension_no_number_of_them_is_missed(rank, compared):
+    reasons = [criterion("better_than_chance", 0.4, 0.5), criterion("likelier_than_more", 0, 9)]
+    missing = figures.stopping(DecisionRow(False, False, rank, "", reasons))["missing"]
+    assert words.WAITS["better_than_chance"] in missing
+    assert (words.WAITS["likelier_than_more"] in missing) == compared
+
+
+def test_every_criterion_has_a_title_and_something_to_wait_for():
+    names = {one.name for one in RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).reasons}
+    assert names == set(words.TITLES) == set(words.WAITS)
+    assert set(words.COMPARED) < names
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import threading
 
 import pytest
 
+from server.store import collection, learning, models
 from server.store import database as module
 from server.store.database import Database, NewerDatabase, StoreTrouble, connect
+from server.store.learning import Step
 
 
 @pytest.fixture
@@ -155,3 +157,30 @@ def test_threads_that_read_apart_share_one_connection(database):
     with pytest.raises(StoreTrouble):
         database.read_apart(lambda c: c.execute("SELECT nothing FROM nowhere"))
     assert database.read_apart(lambda c: c.execute("SELECT 1").fetchone()[0]) == 1
+
+
+def test_a_rule_is_overruled_by_reopening_what_it_called_settled(database):
+    def step(number, at, settled):
+        def work(c):
+            learning.add_step(c, Step(number, at, 0, 0, 0, "audit", 0, (), number, "", {}))
+            models.add_decision(c, number, settled, settled, 2, "", "[]")
+
+        database.write(work)
+
+    def reopen(at):
+        database.write(lambda c: collection.add_event(c, "reopen", "somebody", at))
+
+    def overruled():
+        return database.read(models.overruled)
+
+    step(1, 100, True)
+    assert not overruled()
+    reopen(200)
+    assert overruled()
+    step(2, 300, False)
+    assert overruled()  # However the decision wavers from then on.
+    step(3, 400, True)
+    assert overruled()
+    step(4, 500, False)
+    reopen(600)
+    assert not overruled()  # There was no settled rank to be overruled any more.

@@ -156,8 +156,8 @@ def dimensions(facts: Facts) -> dict[str, Any]:
 def stopping(decision: DecisionRow | None) -> dict[str, Any]:
     """Each criterion, and what is missing."""
     if decision is None:
-        missing = "The criteria are looked at with the first audit."
-        return {"settled": False, "words": "", "missing": missing, "criteria": []}
+        nothing = "The criteria are looked at with the first audit."
+        return {"settled": False, "words": "", "missing": nothing, "criteria": []}
     criteria = [
         {
             "name": one["name"],
@@ -169,10 +169,13 @@ def stopping(decision: DecisionRow | None) -> dict[str, Any]:
         }
         for one in decision.reasons
     ]
+    missing = [one["name"] for one in criteria if not one["passed"]]
+    # Without a dimension there is no number of them to be compared with others.
+    missing = [name for name in missing if decision.rank or name not in words.COMPARED]
     return {
         "settled": decision.settled,
         "words": decision.words,
-        "missing": words.missing([one["name"] for one in criteria if not one["passed"]]),
+        "missing": words.missing(missing),
         "criteria": criteria,
     }
 

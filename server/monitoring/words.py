@@ -20,6 +20,13 @@ TITLES = {
     "likelier_than_fewer": "One dimension fewer explains too little",
     "likelier_than_more": "One dimension more explains too little",
 }
+# Criteria that compare a number of dimensions with others.
+COMPARED = (
+    "preferred_to_fewer",
+    "preferred_to_more",
+    "likelier_than_fewer",
+    "likelier_than_more",
+)
 WAITS = {
     "items_seen": "some items have not been seen yet",
     "answers": "there are still few answers for each item",

@@ -6,7 +6,7 @@ from lore_active.pacing import AUDIT_GROWTH
 from lore_active.path import BEYOND_LUCK, FOLDS, LAMBDAS
 from lore_active.stopping import ODDS_PER_ITEM
 from lore_active.tally import WINDOW
-from server.monitoring.words import dimensions
+from server.monitoring.words import COMPARED, dimensions
 from server.reporting import numbers
 from server.reporting.gathering import Gathered
 from server.reporting.software import named
@@ -253,19 +253,11 @@ def _rank(found: Gathered) -> str:
     if decision.rank == 0:
         return "The answers could not be told from guesses."
     words = {one["name"]: one["words"] for one in decision.reasons}
-    evidence = [words[name] for name in _EVIDENCE if name in words]
+    evidence = [words[name] for name in COMPARED if name in words]
     held = words.get("audits_unchanged", "")
     start = "settled at" if decision.settled else "not settled; the best estimate was"
     return " ".join([f"The number of dimensions was {start} {dimensions(decision.rank)}.", held,
                      *evidence])  # fmt: skip
-
-
-_EVIDENCE = (
-    "preferred_to_fewer",
-    "preferred_to_more",
-    "likelier_than_fewer",
-    "likelier_than_more",
-)
 
 
 def _accuracy(found: Gathered) -> str:
