@@ -30,8 +30,8 @@ MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials
 STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"
 ITEMS = 100
 CHECKS = (600, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
-# Reporting seeds; earlier learners had 7,000 to 7,199. Where the rule would have stopped studies from
-# 7,200 on was looked at when it was mended, so those that it ends have seeds of their own.
+# Reporting seeds; earlier learners had 7,000 to 7,199. Where the rule would have stopped studies
+# from 7,200 on was looked at when it was mended, so those that it ends have seeds of their own.
 FIRST_SEED = 7200
 FIRST_STOPPED_SEED = 7300
 # Share of the studies beside random ones that are run until the rule ends them.
