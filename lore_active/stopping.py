@@ -247,8 +247,8 @@ class RankSettled:
             words = f"{last.rank} against {_dimensions(other)} was not weighed."
             return Criterion(name, inf, need, True, words)
         words = (
-            f"All answers together are likelier in {last.rank} than in {_dimensions(other)}: the "
-            f"odds have a logarithm of {said:.1f} ({need:.1f} needed)."
+            f"By all answers together, {last.rank} against {_dimensions(other)} has log odds of "
+            f"{said:.1f} ({need:.1f} needed)."
         )
         return Criterion(name, said, need, said >= need, words)
 

@@ -111,8 +111,7 @@ def test_the_last_odds_count_and_say_so():
     audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
     decision = RankSettled().decide(replace(CLEAR, audits=audits))
     assert not decision.settled
-    assert "likelier in 3 than in 4 dimensions" in decision.words
-    assert "-3.0 (3.0 needed)" in decision.words
+    assert "3 against 4 dimensions has log odds of -3.0 (3.0 needed)" in decision.words
     assert RankSettled().decide(replace(CLEAR, audits=[audit(400, odds=(1, -3)), *CLEAR.audits]))
 
 
