@@ -45,8 +45,10 @@ __all__ = [
 
 # Questions are asked for this many dimensions at least, if that many predict best.
 LEAST_ASKED = 2
-# Share of active questions about one dimension more when the evidence is against it already.
+# Share of active questions about one dimension more when the evidence is against it already, and
+# what that is judged by.
 WIDEN_WHEN_CLEAR = 0.1
+CLEAR = RankSettled(confidence=0.995)
 
 
 class Learner:
@@ -346,9 +348,7 @@ class Learner:
     @property
     def widening(self) -> float:
         """Share of active questions about one dimension more: few, once the rank is clear."""
-        return (
-            min(self.widen, WIDEN_WHEN_CLEAR) if RankSettled().clear(self._audits) else self.widen
-        )
+        return min(self.widen, WIDEN_WHEN_CLEAR) if CLEAR.clear(self._audits) else self.widen
 
     def query(self, query: int) -> Query:
         """One question by its number."""

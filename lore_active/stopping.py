@@ -109,7 +109,7 @@ class RankSettled:
     for each item). max_answers: the budget, at which collection ends in any case.
     """
 
-    confidence: float = 0.995
+    confidence: float = 0.975
     audits: int = 5
     min_answers: int | None = None
     max_answers: int | None = None

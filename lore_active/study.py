@@ -66,7 +66,7 @@ class Learning(Struct, forbid_unknown_fields=True, frozen=True):
 class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
     """When the rank counts as settled; 0 least answers: four for each item."""
 
-    confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.995
+    confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
     audits: Annotated[int, Meta(ge=1, le=100)] = 5
     min_answers: Count = 0
 

@@ -102,7 +102,7 @@ def test_the_methods_have_this_studys_numbers(desk, made):
     (fitted,) = desk.rows("SELECT answers FROM models ORDER BY version DESC LIMIT 1")[0]
     assert f"fitted to {fitted} answers" in words["Model and number of dimensions"]
     assert "at least 48 answers" in words["Stopping rule"]
-    assert "confidence of 0.995" in words["Stopping rule"]
+    assert "confidence of 0.975" in words["Stopping rule"]
     assert "The experimenter ended collection after 200 answers" in words["Outcome"]
     share = made.found.shown["accuracy"]
     assert f"{100 * share['value']:.1f} % were predicted right" in words["Outcome"]
