@@ -23,11 +23,12 @@ def said(decision, name):
     return next(one for one in decision.reasons if one.name == name)
 
 
+RULE = RankSettled(confidence=0.995)
 CLEAR = Progress(20, 500, 20, [audit(100 * k) for k in range(1, 6)], wilson(80, 100))
 
 
 def test_a_clear_case_stops_and_says_why():
-    decision = RankSettled().decide(CLEAR)
+    decision = RULE.decide(CLEAR)
     assert decision.stop
     assert decision.settled
     assert decision.rank == 3
@@ -62,7 +63,7 @@ def test_a_clear_case_stops_and_says_why():
     ],
 )
 def test_each_criterion_holds_back(change, missing):
-    decision = RankSettled().decide(replace(CLEAR, **change))
+    decision = RULE.decide(replace(CLEAR, **change))
     assert not decision.stop
     failed = {one.name: one for one in decision.reasons if not one.passed}
     assert missing in failed
@@ -71,7 +72,7 @@ def test_each_criterion_holds_back(change, missing):
 
 def test_evidence_is_pooled_over_audits():
     wavering = [audit(k, above=(z * 0.01, 0.01)) for k, z in enumerate((0, 1, 5, 1, -1))]
-    decision = RankSettled().decide(replace(CLEAR, audits=wavering))
+    decision = RULE.decide(replace(CLEAR, audits=wavering))
     last = said(decision, "preferred_to_more")
     assert last.value == pytest.approx(2 * 1.2)
     assert not last.passed
@@ -83,25 +84,25 @@ def test_evidence_is_pooled_over_audits():
 )
 def test_the_witnesses_count_by_their_mean_but_the_weaker_must_say_half(published, asking, value):
     audits = [audit(k, above=(published, 1.0), smooth_above=(asking, 1.0)) for k in range(5)]
-    last = said(RankSettled().decide(replace(CLEAR, audits=audits)), "preferred_to_more")
+    last = said(RULE.decide(replace(CLEAR, audits=audits)), "preferred_to_more")
     assert last.value == pytest.approx(value)
     assert last.passed == (value > 2.576)
 
 
 def test_a_rank_may_be_clear_before_there_are_enough_answers():
-    assert RankSettled(min_answers=10_000).clear(CLEAR.audits)
-    assert not RankSettled().clear(CLEAR.audits[1:])
-    assert not RankSettled().clear([])
-    assert not RankSettled().clear([audit(k, above=(0.01, 0.01)) for k in range(5)])
+    assert replace(RULE, min_answers=10_000).clear(CLEAR.audits)
+    assert not RULE.clear(CLEAR.audits[1:])
+    assert not RULE.clear([])
+    assert not RULE.clear([audit(k, above=(0.01, 0.01)) for k in range(5)])
 
 
 def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
     nothing = [audit(k, above=None, smooth_above=None) for k in range(5)]
-    assert RankSettled().decide(replace(CLEAR, audits=nothing)).settled
+    assert RULE.decide(replace(CLEAR, audits=nothing)).settled
 
 
 def test_one_witness_against_more_dimensions_is_enough_where_the_other_cannot_speak():
-    decision = RankSettled().decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
+    decision = RULE.decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
     assert said(decision, "preferred_to_more").value == pytest.approx(5.0)
     assert decision.settled
 
@@ -109,22 +110,22 @@ def test_one_witness_against_more_dimensions_is_enough_where_the_other_cannot_sp
 def test_the_last_odds_count_and_say_so():
     """Answers that come later may reveal a dimension; earlier odds against it are no proof."""
     audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
-    decision = RankSettled().decide(replace(CLEAR, audits=audits))
+    decision = RULE.decide(replace(CLEAR, audits=audits))
     assert not decision.settled
     assert "3 against 4 dimensions has log odds of -3.0 (3.0 needed)" in decision.words
-    assert RankSettled().decide(replace(CLEAR, audits=[audit(400, odds=(1, -3)), *CLEAR.audits]))
+    assert RULE.decide(replace(CLEAR, audits=[audit(400, odds=(1, -3)), *CLEAR.audits]))
 
 
 def test_what_was_not_weighed_is_no_obstacle():
     """Audits of earlier versions, and studies with too many coordinates, have no odds."""
     unweighed = [audit(k, odds=(None, None)) for k in range(5)]
-    decision = RankSettled().decide(replace(CLEAR, audits=unweighed))
+    decision = RULE.decide(replace(CLEAR, audits=unweighed))
     assert decision.settled
     assert "3 against 4 dimensions was not weighed" in decision.words
 
 
 def test_the_budget_ends_a_study_without_settling_it():
-    decision = RankSettled(max_answers=500).decide(replace(CLEAR, audits=CLEAR.audits[:1]))
+    decision = replace(RULE, max_answers=500).decide(replace(CLEAR, audits=CLEAR.audits[:1]))
     assert decision.stop
     assert not decision.settled
     assert "budget" in decision.words
