@@ -18,7 +18,7 @@ practice = 0
 break_every = 0
 feedback = false
 [stopping]
-audits = 12
+audits = 40
 [budget]
 answers = 5000
 """
@@ -129,7 +129,7 @@ def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
 @pytest.fixture
 def easily_settled(tmp_path):
     """A study of so few items that little can be asked about them, and a rule that asks less."""
-    easy = TOML.replace("audits = 12", "audits = 5\nconfidence = 0.95")
+    easy = TOML.replace("audits = 40", "audits = 5")
     opened = Desk(tmp_path / "words", easy, items=ITEMS)
     yield opened
     opened.close()
