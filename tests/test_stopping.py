@@ -113,7 +113,8 @@ def test_the_last_odds_count_and_say_so():
     decision = RULE.decide(replace(CLEAR, audits=audits))
     assert not decision.settled
     assert "3 against 4 dimensions has log odds of -3.0 (3.0 needed)" in decision.words
-    assert RULE.decide(replace(CLEAR, audits=[audit(400, odds=(1, -3)), *CLEAR.audits]))
+    earlier = [audit(50, odds=(1.0, -3.0)), *CLEAR.audits]
+    assert RULE.decide(replace(CLEAR, audits=earlier)).settled
 
 
 def test_what_was_not_weighed_is_no_obstacle():
