@@ -36,11 +36,11 @@ RANDOM_ANSWERS = 2800
 RANDOM_CURVE = (100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000, 2800)
 NAIVE_AUDITS = 5
 # Reporting seeds; development used seeds below 1,000, and earlier learners 5,000 to 9,999. The
-# stopping rule was mended after looking at stops of 10,000 to 11,199; what is judged by those seeds
+# stopping rule was mended after looking at stops of 10,000 to 12,199; what is judged by those seeds
 # still, accuracy and rank, has nothing to do with the rule.
 FIRST_SEED = 11_000
 FIRST_OTHER_SEED = 10_000
-FIRST_STOPPED_SEED = 12_000
+FIRST_STOPPED_SEED = 13_000
 # A study takes several seeds.
 SEED_STEP = 10
 # A study whose rank is not settled goes on to this many answers at most.

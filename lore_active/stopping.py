@@ -94,9 +94,9 @@ def _unchanged(audits: Sequence[Audit]) -> int:
 
 
 # Log odds that are needed against one dimension more: this for each item, divided by the number of
-# dimensions with it. A dimension has a coordinate for each item, and of what an answer tells, a
-# share goes to each dimension; so odds of a right rank grow with the one and fall with the other.
-ODDS_PER_ITEM = 0.6
+# dimensions found. A dimension has a coordinate for each item, and of what an answer tells, a share
+# goes to each dimension; so odds of a right rank grow with the one and fall with the other.
+ODDS_PER_ITEM = 0.4
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class RankSettled:
         last = progress.audits[-1] if progress.audits else None
         if last is None or last.rank == 0:
             return Criterion(name, 0.0, sure, False, "There is no rank to weigh yet.")
-        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects / (last.rank + 1)
+        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects / last.rank
         said = last.odds_below if step < 0 else last.odds_above
         other = last.rank + step
         if said is None:

@@ -54,9 +54,9 @@ def test_a_clear_case_stops_and_says_why():
         ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, smooth_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [*CLEAR.audits, audit(600, odds=(5.2, 6.0))]}, "likelier_than_fewer"),
-        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.9))]}, "likelier_than_more"),
+        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.6))]}, "likelier_than_more"),
         ({"n_objects": 60, "items_seen": 60}, "likelier_than_more"),
-        ({"audits": [audit(k, rank=1, odds=(20.0, 5.9)) for k in range(5)]}, "likelier_than_more"),
+        ({"audits": [audit(k, rank=1, odds=(20.0, 7.9)) for k in range(5)]}, "likelier_than_more"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "likelier_than_fewer"),
         ({"audits": []}, "audits_unchanged"),
@@ -112,7 +112,7 @@ def test_the_last_odds_count_and_say_so():
     audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
     decision = RULE.decide(replace(CLEAR, audits=audits))
     assert not decision.settled
-    assert "3 against 4 dimensions has log odds of -3.0 (3.0 needed)" in decision.words
+    assert "3 against 4 dimensions has log odds of -3.0 (2.7 needed)" in decision.words
     earlier = [audit(50, odds=(1.0, -3.0)), *CLEAR.audits]
     assert RULE.decide(replace(CLEAR, audits=earlier)).settled
 

@@ -220,7 +220,7 @@ def stopping(found: Gathered) -> str:
         "approximation with the expected information; cf. Tierney & Kadane, 1986): than with one "
         f"fewer by odds of {settings.confidence / (1 - settings.confidence):.0f} to 1, than with "
         f"one more by log odds of {ODDS_PER_ITEM:g} for each item, divided by the number of "
-        "dimensions with it; and in any case after "
+        "dimensions; and in any case after "
         f"{state.budget_answers:,} answers"
         + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
         + "."
