@@ -79,8 +79,9 @@ class Learner:
     ) -> None:
         if n_objects < 4:
             raise InvalidParameter(f"n_objects is {n_objects}, but at least 4 items are needed.")
-        if not 0.0 <= least_random <= 1.0:
-            raise InvalidParameter(f"least_random is {least_random!r}, but must be from 0 to 1.")
+        for name, share in (("least_random", least_random), ("widen", widen)):
+            if not 0.0 <= share <= 1.0:
+                raise InvalidParameter(f"{name} is {share!r}, but must be from 0 to 1.")
         if lam is not None and not 0.0 < lam < np.inf:
             raise InvalidParameter(f"lam is {lam!r}, but must be a positive number.")
         self.n_objects = int(n_objects)
