@@ -197,12 +197,12 @@ def test_told_twice_unknown_and_nonsense_are_named():
         learner.ask(0)
     with pytest.raises(InvalidParameter, match="n_objects is 3"):
         Learner(3)
-    with pytest.raises(InvalidParameter, match="least_random is -0.1"):
-        Learner(ITEMS, least_random=-0.1)
-    with pytest.raises(InvalidParameter, match="widen is 1.5"):
-        Learner(ITEMS, widen=1.5)
-    with pytest.raises(InvalidParameter, match="lam is 0.0"):
-        Learner(ITEMS, lam=0.0)
+    with pytest.raises(InvalidParameter, match="least_random is -1"):
+        Learner(ITEMS, least_random=-1)
+    with pytest.raises(InvalidParameter, match="widen is 2"):
+        Learner(ITEMS, widen=2)
+    with pytest.raises(InvalidParameter, match="lam is 0"):
+        Learner(ITEMS, lam=0)
 
 
 def test_answers_from_outside_count():
