@@ -38,6 +38,11 @@ class Asker:
     accuracy: float
     judged: int
 
+    @property
+    def beyond_guessing(self) -> float:
+        """By how many of a guesser's standard errors it is better than one."""
+        return 2.0 * (self.accuracy - 0.5) * float(np.sqrt(self.judged))
+
 
 def chosen(
     triplets: Triplets,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from lore_active import asking, choice, odds, updates
+from lore_active import asking, choice, updates
 from lore_active.errors import InvalidParameter
 from lore_active.ledger import Ledger
 from lore_active.model import Model, item_covariances
@@ -43,8 +42,6 @@ __all__ = [
     "UnknownQuery",
 ]
 
-# Questions are asked for this many dimensions at least, if that many predict best.
-LEAST_ASKED = 2
 # Share of active questions about one dimension more when the evidence is against it already, and
 # what that is judged by.
 WIDEN_WHEN_CLEAR = 0.1
@@ -246,18 +243,14 @@ class Learner:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
-        found = updates.audited(
-            triplets, self.seed, self._audits, self._model, self.lam, self.mapper
-        )
-        best = min(found.evidence, key=lambda one: one.loss).rank
-        most = min(max(best + 1, LEAST_ASKED), self.n_objects - 2)
-        previous = None if self._model is None else self._model.asker
-        asker, steps = asking.chosen(
-            triplets, self._tally.unselected, self.seed, most, previous, self.mapper
-        )
-        below, above = odds.log_odds(triplets, found.rank, (asker.embedding, asker.wider))
-        found = replace(
-            found, smooth_above=steps.get(found.rank), odds_below=below, odds_above=above
+        found, asker = updates.audited(
+            triplets,
+            self._tally.unselected,
+            self.seed,
+            self._audits,
+            self._model,
+            self.lam,
+            self.mapper,
         )
         self._audits.append(found)
         self._publish(found.solution, asker)

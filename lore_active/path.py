@@ -92,60 +92,29 @@ def audit(
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> Audit:
-    """Cross-validate; choose the lowest rank not worse than the best by `parsimony` errors.
+    """Cross-validate, and choose a rank."""
+    return compare(triplets, seed, expected, lambdas, mapper).audit(parsimony)
+
+
+def compare(
+    triplets: Triplets,
+    seed: int,
+    expected: int = 1,
+    lambdas: Sequence[float] = LAMBDAS,
+    mapper: Mapper = map,
+) -> Comparison:
+    """Judge ranks on answers left out.
 
     Ranks up to `expected` + 3 are tried, and more where the best one lies near that end, each at
     every one of `lambdas`; `mapper` runs the folds.
     """
     most = min(MOST_RANKS, expected + 3)
     while True:
-        found = _by_rank(held_out_margins(triplets, seed, most, lambdas, mapper), max(lambdas))
-        best = min(found, key=lambda rank: float(found[rank].losses.mean()))
-        if best + 1 < most or most == MOST_RANKS:
-            break
+        table = held_out_margins(triplets, seed, most, lambdas, mapper)
+        found = Comparison(triplets, most, _by_rank(table, max(lambdas)))
+        if found.best + 1 < most or most == MOST_RANKS:
+            return found
         most = MOST_RANKS
-    chosen = best
-    mean, error = paired_difference(found[0].losses, found[best].losses)
-    if mean < BEYOND_LUCK * error:
-        chosen = best = 0
-    for rank in sorted(found):
-        mean, error = paired_difference(found[rank].losses, found[best].losses)
-        if mean <= parsimony * error:
-            chosen = rank
-            break
-    evidence = tuple(
-        RankEvidence(
-            rank=rank,
-            lam=found[rank].lam,
-            temperature=found[rank].temperature,
-            loss=float(found[rank].losses.mean()),
-            accuracy=found[rank].accuracy,
-            worse=paired_difference(found[rank].losses, found[best].losses)[0],
-            error=paired_difference(found[rank].losses, found[best].losses)[1],
-        )
-        for rank in sorted(found)
-    )
-
-    def against(rank: int) -> Gap | None:
-        if rank not in found:
-            return None
-        return paired_difference(found[rank].losses, found[chosen].losses)
-
-    pick = found[chosen].steadied()
-    pairs = as_pairs(triplets)
-    chain = rank_chain(pairs, pick.lam, wide_fit(pairs, most))
-    lower = [rank for rank in chain if rank <= chosen]
-    solution = chain[max(lower)] if lower else None
-    return Audit(
-        answers=len(triplets),
-        rank=chosen,
-        lam=pick.lam,
-        temperature=pick.temperature,
-        evidence=evidence,
-        solution=solution,
-        below=against(chosen - 1),
-        above=against(chosen + 1),
-    )
 
 
 def wide_fit(pairs: Pairs, most: int) -> Solution:
@@ -229,6 +198,74 @@ class _Judged:
                 pick = other
             other = other.stiffer
         return pick
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Ranks from 0 on, each with what it loses on answers that it has not seen."""
+
+    triplets: Triplets
+    most: int
+    judged: dict[int, _Judged]
+
+    @property
+    def best(self) -> int:
+        """The rank that predicts best."""
+        return min(self.judged, key=lambda rank: float(self.judged[rank].losses.mean()))
+
+    def audit(self, parsimony: float = 1.0, vouched: bool = False) -> Audit:
+        """Choose the lowest rank that is not worse than the best by `parsimony` errors.
+
+        If the best is not clearly better than guessing: rank 0, or 1 where it is `vouched`, by
+        somebody who can tell better, that there is something to be found.
+        """
+        best = chosen = self._claimed(vouched)
+        for rank in range(1, best):
+            mean, error = self._worse(rank, best) if rank in self.judged else (np.inf, 0.0)
+            if mean <= parsimony * error:
+                chosen = rank
+                break
+        pick = self.judged[chosen].steadied()
+        pairs = as_pairs(self.triplets)
+        chain = rank_chain(pairs, pick.lam, wide_fit(pairs, self.most))
+        lower = [rank for rank in chain if rank <= chosen]
+        return Audit(
+            answers=len(self.triplets),
+            rank=chosen,
+            lam=pick.lam,
+            temperature=pick.temperature,
+            evidence=self._evidence(best),
+            solution=chain[max(lower)] if lower else None,
+            below=self._against(chosen - 1, chosen),
+            above=self._against(chosen + 1, chosen),
+        )
+
+    def _claimed(self, vouched: bool) -> int:
+        """The rank that predicts best; if that may be luck, the least that is vouched for."""
+        mean, error = self._worse(0, self.best)
+        if mean >= BEYOND_LUCK * error:
+            return self.best
+        return 1 if vouched and 1 in self.judged else 0
+
+    def _worse(self, rank: int, than: int) -> Gap:
+        return paired_difference(self.judged[rank].losses, self.judged[than].losses)
+
+    def _against(self, rank: int, chosen: int) -> Gap | None:
+        return self._worse(rank, chosen) if rank in self.judged else None
+
+    def _evidence(self, best: int) -> tuple[RankEvidence, ...]:
+        return tuple(
+            RankEvidence(
+                rank=rank,
+                lam=one.lam,
+                temperature=one.temperature,
+                loss=float(one.losses.mean()),
+                accuracy=one.accuracy,
+                worse=self._worse(rank, best)[0],
+                error=self._worse(rank, best)[1],
+            )
+            for rank, one in sorted(self.judged.items())
+        )
 
 
 def _by_rank(table: HeldOut, largest: float) -> dict[int, _Judged]:

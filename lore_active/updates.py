@@ -6,40 +6,69 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lore_active import asking, odds
 from lore_active.asking import Asker
 from lore_active.model import Model, facing, turned
 from lore_active.pairs import as_pairs
-from lore_active.path import LAMBDAS, Audit, audit
+from lore_active.path import LAMBDAS, Audit, compare
 from lore_active.solver import Settings, Solution, solve
 from lore_active.triplets import Triplets
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
+# Questions are asked for this many dimensions at least, if that many predict best.
+LEAST_ASKED = 2
+# The model that asks vouches for a dimension when it is so many standard errors better than
+# guessing, at questions that no model picked. While people are noisy it sees much earlier than the
+# published fits that there is something. What was found once is not lost again as easily.
+VOUCHED, STILL_VOUCHED = 5.0, 2.5
 
 
 def audited(
     triplets: Triplets,
+    unselected: NDArray[np.bool_],
     seed: int,
     audits: Sequence[Audit],
     previous: Model | None,
     lam: float | None = None,
     mapper: Mapper = map,
-) -> Audit:
-    """A cross-validation of all answers; ranks near that of the last one are tried first.
+) -> tuple[Audit, Asker]:
+    """A cross-validation of all answers, and the model that is to ask from now on.
 
-    With `lam` ranks are judged, and fitted, at that λ alone.
+    Ranks near that of the last audit are tried first. With `lam` they are judged, and fitted, at
+    that λ alone.
     """
     lambdas = LAMBDAS if lam is None else (lam,)
-    expected = audits[-1].rank if audits else 1
-    found = audit(triplets, seed, expected, lambdas=lambdas, mapper=mapper)
+    last = audits[-1].rank if audits else None
+    compared = compare(triplets, seed, 1 if last is None else last, lambdas, mapper)
+    most = min(max(compared.best + 1, LEAST_ASKED), triplets.n_objects - 2)
+    asker, steps = asking.chosen(
+        triplets, unselected, seed, most, None if previous is None else previous.asker, mapper
+    )
+    found = compared.audit(vouched=asker.beyond_guessing >= (STILL_VOUCHED if last else VOUCHED))
+    below, above = odds.log_odds(triplets, found.rank, (asker.embedding, asker.wider))
+    found = replace(
+        found,
+        solution=_lowest(triplets, found, previous),
+        smooth_above=steps.get(found.rank),
+        odds_below=below,
+        odds_above=above,
+    )
+    return found, asker
+
+
+def _lowest(triplets: Triplets, found: Audit, previous: Model | None) -> Solution | None:
+    """The audit's fit, or one from the last model's where that is lower.
+
+    The answers may leave several optima; a cold fit need not find the lowest.
+    """
     if found.solution is None or previous is None or previous.rank != found.rank:
-        return found
-    # The answers may leave several optima; a cold fit need not find the lowest.
+        return found.solution
     warm = _solved(triplets, previous.embedding, found.lam)
-    if warm.rank == found.rank and warm.objective < found.solution.objective:
-        return replace(found, solution=warm)
-    return found
+    lower = warm.rank == found.rank and warm.objective < found.solution.objective
+    return warm if lower else found.solution
 
 
 def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:
