@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lore_active.fit import fit
+from lore_active.luck import BEYOND_LUCK
 from lore_active.metrics import margins
 from lore_active.pairs import Pairs, as_pairs
 from lore_active.questions import keys
@@ -35,9 +36,6 @@ CHANCE = float(np.log(2.0))
 ROUGH = 3e-2
 FINE = 1e-2
 MOST_ITERATIONS = 150
-# Fewer errors than this better than guessing, and there is nothing to be found: the best of many
-# ranks and λ looks better than guessing by luck alone.
-BEYOND_LUCK = 3.0
 # As many errors worse, and a larger λ is given up for a smaller one.
 STEADY = 3.0
 

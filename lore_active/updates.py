@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lore_active import asking, odds
 from lore_active.asking import Asker
+from lore_active.luck import STILL_VOUCHED, VOUCHED
 from lore_active.model import Model, facing, turned
 from lore_active.pairs import as_pairs
 from lore_active.path import LAMBDAS, Audit, compare
@@ -20,10 +21,6 @@ from lore_active.types import Floats, Mapper
 REFIT_TOLERANCE = 1e-3
 # Questions are asked for this many dimensions at least, if that many predict best.
 LEAST_ASKED = 2
-# The model that asks vouches for a dimension when it is so many standard errors better than
-# guessing, at questions that no model picked. While people are noisy it sees much earlier than the
-# published fits that there is something. What was found once is not lost again as easily.
-VOUCHED, STILL_VOUCHED = 5.0, 2.5
 
 
 def audited(

@@ -249,6 +249,20 @@ def test_evidence_in_words_names_the_neighbours():
     assert "two would be clearly worse" in said and "four would be only a little worse" in said
 
 
+@pytest.mark.parametrize("guessing", [-0.01, 0.0, 0.029])
+def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
+    """Held-out losses may then speak for guessing, and for other ranks: they cannot tell."""
+    ranks = [
+        {"rank": rank, "worse": worse, "error": 0.01}
+        for rank, worse in [(0, guessing), (1, 0.0), (2, -0.02), (3, 0.1)]
+    ]
+    said = words.evidence(1, ranks)
+    assert "there is something to find" in said
+    assert "cannot be told yet" in said
+    ranks[0]["worse"] = 0.03
+    assert "something to find" not in words.evidence(1, ranks)
+
+
 # ---- the map ------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lore_active import path, updates
+from lore_active.luck import STILL_VOUCHED, VOUCHED
 from lore_active.observers import Habits, gaussian_space, simulated_answers
 from lore_active.triplets import as_triplets
 
@@ -36,7 +37,7 @@ def test_what_hard_questions_hide_the_model_that_asks_vouches_for(noisy):
     answers, unselected = noisy
     assert path.audit(answers, 0).rank == 0
     found, asker = audited(answers, unselected)
-    assert asker.beyond_guessing >= updates.VOUCHED
+    assert asker.beyond_guessing >= VOUCHED
     assert found.rank == 1
     assert found.solution.rank == 1
     # Judged on the hard questions as well, nothing could be told.
@@ -46,7 +47,7 @@ def test_what_hard_questions_hide_the_model_that_asks_vouches_for(noisy):
 def test_what_was_found_is_not_lost_to_a_weak_audit():
     answers, unselected = mixed(3)
     nothing, asker = audited(answers, unselected)
-    assert updates.STILL_VOUCHED <= asker.beyond_guessing < updates.VOUCHED
+    assert STILL_VOUCHED <= asker.beyond_guessing < VOUCHED
     assert nothing.rank == 0
     assert audited(answers, unselected, [nothing])[0].rank == 0
     assert audited(answers, unselected, [replace(nothing, rank=1)])[0].rank == 1
@@ -56,7 +57,7 @@ def test_guesses_are_not_vouched_for():
     answers, unselected = mixed(4, fair=0)
     for last in ((), [replace(path.audit(answers, 0), rank=1)]):
         found, asker = audited(answers, np.ones_like(unselected), last)
-        assert asker.beyond_guessing < updates.STILL_VOUCHED
+        assert asker.beyond_guessing < STILL_VOUCHED
         assert found.rank == 0
         assert found.solution is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lore_active.luck import BEYOND_LUCK
 from server.monitoring.outlook import Outlook
 from server.store.monitoring import DecisionRow
 
@@ -118,6 +119,12 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     if rank == 0:
         return "No number of dimensions predicts held-out answers better than guessing does."
     by = {one["rank"]: one for one in ranks}
+    if 0 in by and float(by[0]["worse"]) < BEYOND_LUCK * float(by[0]["error"]):
+        return (
+            "Answers to questions that no model picked are predicted better than by guessing, so "
+            "there is something to find. How many dimensions it has cannot be told yet: one is the "
+            "least."
+        )
     words = f"Answers that were held out are predicted best with {dimensions(rank)}"
     best = min(ranks, key=lambda one: float(one["worse"]))["rank"]
     if best != rank:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lore_active.luck import BEYOND_LUCK, STILL_VOUCHED, VOUCHED
 from lore_active.pacing import AUDIT_GROWTH
-from lore_active.path import BEYOND_LUCK, FOLDS, LAMBDAS
+from lore_active.path import FOLDS, LAMBDAS
 from lore_active.stopping import ODDS_PER_ITEM
 from lore_active.tally import WINDOW
 from server.monitoring.words import COMPARED, dimensions
@@ -190,7 +191,10 @@ def modelling(found: Gathered) -> str:
         "logistic loss of the answers left out. Chosen was "
         "the lowest number of dimensions whose loss, compared answer by answer, was not above the "
         "lowest by more than one standard error (Breiman et al., 1984), provided that the lowest "
-        f"was below that of guessing by {BEYOND_LUCK:g} standard errors."
+        f"was below that of guessing by {BEYOND_LUCK:g} standard errors; otherwise one, if the "
+        "model that chose the questions predicted answers to questions that no model had chosen "
+        f"better than guessing by {VOUCHED:g} standard errors ({STILL_VOUCHED:g} once a dimension "
+        "had been found), and none, if it did not."
     )
     model = found.facts.model
     if model is not None and model.rank:
