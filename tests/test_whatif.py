@@ -18,7 +18,7 @@ from tests.studying import Desk, Person
 
 TOML = """
 [session]
-trials = 22
+trials = 30
 practice = 1
 break_every = 0
 feedback = false
@@ -38,7 +38,7 @@ def desk(tmp_path_factory):
     opened = Desk(tmp_path_factory.mktemp("whatif") / "words", TOML, items=ITEMS)
     worker, person = opened.worker(), Person(ITEMS, 1, noise=0.05)
     worker.turn()
-    for number in range(5):
+    for number in range(6):
         if opened.rows("SELECT status FROM state") == [("stopped",)]:
             opened.control.reopen("test")
         stage = opened.newcomer(PROLIFIC_PID=f"someone{number}")
@@ -84,7 +84,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     assert any(
         "would not have been enough" in one for one in telling.table(strict, change, desk.study)
     )
-    later, change = suppose(desk, "stop.min_answers=60")
+    later, change = suppose(desk, "stop.min_answers=120")
     assert later.what_if.stopped_at > later.original.stopped_at
     assert later.answers_missing == later.what_if.stopped_at - later.original.stopped_at
     assert (
@@ -140,7 +140,7 @@ def test_everything_wrong_is_said_at_once(desk):
         "did you mean selector?",
         'stop.audits is "two", but must be a whole number from 1 to 100.',
         'stop.confidence is "1", but must be a number of 0.5 or more and below 1.0.',
-        'exclude is "P7", but participants are named by their number (1 to 5; ',
+        'exclude is "P7", but participants are named by their number (1 to 6; ',
         'exclude is "nobody"',
         "restore is also 1, but nobody can be both excluded and restored.",
         "lonely is a lone word, but must be key=value",
