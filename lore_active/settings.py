@@ -145,11 +145,16 @@ def rule_of(kind: Any) -> str:
 
 def _limits(info: inspect.IntType | inspect.FloatType) -> str:
     if info.ge is not None and info.le is not None:
-        return f" from {info.ge:g} to {info.le:g}"
+        return f" from {_plain(info.ge)} to {_plain(info.le)}"
     least = "" if info.ge is None else f" of {info.ge:g} or more"
     least = least if info.gt is None else f" above {info.gt:g}"
     below = "" if info.lt is None else f" below {info.lt}"
     return f"{least}{' and' * bool(least and below)}{below}"
+
+
+def _plain(limit: float) -> str:
+    """A limit as it would be written: 10000000, not 1e+07."""
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 def _text_limits(info: inspect.StrType) -> str:

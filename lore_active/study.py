@@ -9,9 +9,13 @@ from msgspec import Meta, Struct
 
 from lore_active.texts import Texts
 
+# Bounds of what can be asked for, in study.toml and on the monitor alike: far beyond any study,
+# and far below what the database can count.
+MAX_ANSWERS = 10_000_000
+MAX_PARTICIPANTS = 1_000_000
+MAX_TRIALS = 5000
+
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
 Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
 
 
@@ -39,9 +43,9 @@ class Trial(Struct, forbid_unknown_fields=True, frozen=True):
 class Session(Struct, forbid_unknown_fields=True, frozen=True):
     """What one participant does."""
 
-    trials: Annotated[int, Meta(ge=1, le=5000)] = 80
+    trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS)] = 80
     practice: Annotated[int, Meta(ge=0, le=20)] = 3
-    break_every: Count = 40
+    break_every: Annotated[int, Meta(ge=0, le=MAX_TRIALS)] = 40
     random: Share = 0.10
     catch: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
     repeat: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
@@ -53,8 +57,8 @@ class Session(Struct, forbid_unknown_fields=True, frozen=True):
 class Budget(Struct, forbid_unknown_fields=True, frozen=True):
     """What may be spent at most; 0 participants: as many as come."""
 
-    answers: Positive = 4000
-    participants: Count = 0
+    answers: Annotated[int, Meta(ge=1, le=MAX_ANSWERS)] = 4000
+    participants: Annotated[int, Meta(ge=0, le=MAX_PARTICIPANTS)] = 0
 
 
 class Learning(Struct, forbid_unknown_fields=True, frozen=True):
@@ -68,7 +72,7 @@ class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
 
     confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
     audits: Annotated[int, Meta(ge=1, le=100)] = 5
-    min_answers: Count = 0
+    min_answers: Annotated[int, Meta(ge=0, le=MAX_ANSWERS)] = 0
 
 
 class Completion(Struct, forbid_unknown_fields=True, frozen=True):

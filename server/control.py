@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from lore_active.errors import InvalidParameter
+from lore_active.study import MAX_ANSWERS, MAX_PARTICIPANTS, MAX_TRIALS
 from server.store import collection as store
 from server.store.database import Connection, Database
+
+# The least and the most that the controls with a number take.
+LIMITS = {
+    "answers": (1, MAX_ANSWERS),
+    "participants": (0, MAX_PARTICIPANTS),
+    "trials": (1, MAX_TRIALS),
+}
+# Far more digits than any number within the limits has: a number too large is named as such.
+DIGITS = re.compile(r"[0-9]{1,100}")
 
 
 class Control:
@@ -50,13 +61,9 @@ class Control:
         self.database.write(work)
 
     def extend(self, who: str, answers: int, participants: int) -> None:
-        """Set the budget anew: answers in all, and people in all (0: as many as come)."""
-        if answers < 1:
-            raise InvalidParameter(f"The budget of answers is {answers}, but must be 1 or more.")
-        if participants < 0:
-            raise InvalidParameter(
-                f"The budget of participants is {participants}, but must be 0 or more."
-            )
+        """Change the budget: answers in all, and participants in all (0: as many as come)."""
+        _within("answers", answers)
+        _within("participants", participants)
 
         def work(c: Connection) -> None:
             store.set_state(c, budget_answers=answers, budget_participants=participants)
@@ -68,8 +75,7 @@ class Control:
 
     def set_trials(self, who: str, trials: int) -> None:
         """How many questions people who arrive from now on are given."""
-        if not 1 <= trials <= 5000:
-            raise InvalidParameter(f"trials is {trials}, but must be from 1 to 5000.")
+        _within("trials", trials)
 
         def work(c: Connection) -> None:
             store.set_state(c, trials=trials)
@@ -97,3 +103,27 @@ class Control:
             store.add_event(c, kind, who, self.clock(), participant, reason=reason[:1000])
 
         self.database.write(work)
+
+
+def whole(name: str, text: str) -> int:
+    """A number as somebody typed it, if the control `name` takes it."""
+    # Python's own int() also takes 1_000 and the digits of other scripts.
+    if not DIGITS.fullmatch(text):
+        shown = text if len(text) <= 20 else text[:19] + "…"
+        raise InvalidParameter(f"{name} is {shown!r}, but {_rule(name)}")
+    return _within(name, int(text))
+
+
+def _within(name: str, value: int) -> int:
+    least, most = LIMITS[name]
+    if not least <= value <= most:
+        raise InvalidParameter(f"{name} is {value}, but {_rule(name)}")
+    return value
+
+
+def _rule(name: str) -> str:
+    least, most = LIMITS[name]
+    return (
+        f"must be a whole number from {least} to {most}, written in the digits 0 to 9 alone. "
+        "Nothing was changed."
+    )

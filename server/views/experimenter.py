@@ -17,7 +17,7 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from lore_active.errors import InvalidParameter
-from server.control import Control
+from server.control import Control, whole
 from server.security import Refused
 from server.views import guard
 from server.views.guard import open_to
@@ -166,11 +166,7 @@ def revoke_link(number: int) -> AnyResponse:
 
 
 def _whole(name: str) -> int:
-    text = request.form.get(name, "").strip()
-    try:
-        return int(text[:12])
-    except ValueError:
-        raise InvalidParameter(f"{name} is {text[:20]!r}, but must be a whole number.") from None
+    return whole(name, request.form.get(name, "").strip())
 
 
 def _done() -> AnyResponse:

@@ -15,6 +15,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
+from server.control import LIMITS
 from server.exports import EXPORTS
 from server.monitoring.watch import Watch
 from server.stimuli import stimulus_name
@@ -35,6 +36,7 @@ def show() -> str:
         session=g.session,
         steers=g.session.role == "experimenter",
         exports=EXPORTS.values(),
+        limits={name: most for name, (_, most) in LIMITS.items()},
     )
 
 
