@@ -20,7 +20,7 @@ from lore_active.progress import bar
 from lore_active.study import LoadedStudy
 from server import exporting, log, supposing, telling, trajectories
 from server.clock import now
-from server.opening import DATABASE, open_study
+from server.opening import DATABASE, reading
 from server.replaying import Replayed, replay
 from server.store import monitoring
 from server.store.database import Database
@@ -32,13 +32,8 @@ Lines = dict[tuple[str, int], int]
 def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
     """The study in a folder, or the one that a log tells of (then with its lines)."""
     if path.is_dir():
-        if not (path / DATABASE).exists():
-            raise InvalidParameter(f"{path}: there is no {DATABASE} yet, so there is no data.")
-        study, database = open_study(path, now)
-        try:
+        with reading(path, now) as (study, database):
             yield study, database, {}
-        finally:
-            database.close()
         return
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
         study, database, lines = log.load(path, Path(home) / DATABASE, now)
@@ -46,6 +41,22 @@ def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
             yield study, database, lines
         finally:
             database.close()
+
+
+def place_beside(path: Path, study: str, name: str) -> Path:
+    """Where a file or folder of results goes when nothing else was said.
+
+    Into the study's folder, or beside its log; where that cannot be written (an archive, a disk
+    that is read-only), into the current folder, under the study's name.
+    """
+    home = path if path.is_dir() else path.parent
+    if os.access(home, os.W_OK):
+        return home / name
+    if os.access(Path.cwd(), os.W_OK):
+        return Path(f"{study}-{name}")
+    raise InvalidParameter(
+        f"Neither {home} nor the current folder can be written: say where with --out."
+    )
 
 
 def _cores() -> int:
@@ -62,7 +73,11 @@ def _cores() -> int:
     show_default=True,
     help="What to write.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write to; DIR/export/FORMAT if not given.",
+)
 @click.option("--without-excluded", is_flag=True, help="Leave excluded participants out.")
 @click.option("--pseudonyms", is_flag=True, help="Leave out who participants are.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -79,7 +94,7 @@ def export(
     choice = exporting.Choice(without_excluded, pseudonyms)
     with opened(folder) as (study, database, _):
         if out is None:
-            out = (folder if folder.is_dir() else folder.parent) / "export" / formats
+            out = place_beside(folder, study.name, "export") / formats
         files = exporting.write(database, study, out, names, choice, lambda done: bar("rows", done))
     if sys.stderr.isatty():
         click.echo(err=True)

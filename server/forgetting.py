@@ -11,10 +11,10 @@ import click
 
 from lore_active.errors import InvalidParameter
 from server import erasing
-from server.analysing import opened
 from server.clock import now
 from server.erasing import Erased
 from server.holding import Hold
+from server.opening import DATABASE, open_study
 
 
 @click.command()
@@ -31,9 +31,10 @@ def forget(folder: Path, participant: str, answers: bool, yes: bool, as_json: bo
     of day of all they did. Their answers stay, without a name, unless --answers erases them. There
     is no way back. Stop the server first.
     """
-    if not folder.is_dir():
-        raise InvalidParameter(f"{folder} is not the folder of a study.")
-    with opened(folder) as (study, database, _):
+    if not (folder / DATABASE).is_file():
+        raise InvalidParameter(f"{folder} holds no {DATABASE}, so there is nobody to erase.")
+    study, database = open_study(folder, now)
+    try:
         hold = Hold(study.folder)
         try:
             who = erasing.find(database, participant)
@@ -42,6 +43,8 @@ def forget(folder: Path, participant: str, answers: bool, yes: bool, as_json: bo
             done = erasing.forget(database, study, who, answers, now, _progress)
         finally:
             hold.release()
+    finally:
+        database.close()
     if as_json:
         click.echo(json.dumps(asdict(done)))
     else:

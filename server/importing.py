@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from lore_active.formats import read_table
 from lore_active.matching import By, matched
 from server import log
 from server.clock import now
-from server.opening import DATABASE, open_study
+from server.opening import DATABASE, open_study, reading
 from server.store import priors
-from server.store.database import Connection
+from server.store.database import Connection, Result
 from server.store.priors import Prior
 
 SHORTEST_HASH = 6
@@ -110,11 +111,7 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
 
     # A dry run leaves no database behind where there was none.
     if not dry_run or (folder / DATABASE).exists():
-        _, database = open_study(folder, now)
-        try:
-            number = database.read(work) if dry_run else database.write(work)
-        finally:
-            database.close()
+        number = _run(folder, work, dry_run)
     count = len(found.rows)
     first = study.items[found.rows[0][0]].key
     words = [
@@ -141,13 +138,23 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
     }
 
 
+def _run(folder: Path, work: Callable[[Connection], Result], dry_run: bool) -> Result:
+    if dry_run:
+        with reading(folder, now) as (_, database):
+            return database.read(work)
+    _, database = open_study(folder, now)
+    try:
+        return database.write(work)
+    finally:
+        database.close()
+
+
 def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     path = Path(file)
     wanted = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else file.lower()
     load(folder)
     if not (folder / DATABASE).exists():
         raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so nothing was brought in.")
-    _, database = open_study(folder, now)
 
     def work(c: Connection) -> list[Prior]:
         inside = [one for one in priors.every(c) if not one.taken_out]
@@ -163,10 +170,7 @@ def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
                 priors.take_out(c, one, now())
         return meant
 
-    try:
-        out = database.read(work) if dry_run else database.write(work)
-    finally:
-        database.close()
+    out = _run(folder, work, dry_run)
     would = "would be " if dry_run else ""
     words = [
         f"{one.name} ({one.hash[:12]}): {one.answers:,} answers {would}taken out." for one in out

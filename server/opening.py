@@ -1,18 +1,22 @@
-"""Opening a study's folder: it must check, and its items must be those the database knows."""
+"""Opening a study's folder, to run it or only to read it: its items must be those it began with."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from lore_active.errors import LoreError
+from lore_active.errors import InvalidParameter, LoreError
 from lore_active.folder import load
 from lore_active.study import Item, LoadedStudy
 from server.store import collection as store
+from server.store import copies
 from server.store.database import Connection, Database
 
 DATABASE = "study.db"
+Contents = list[tuple[int, str, str, str]]
 
 
 class ItemsChanged(LoreError):
@@ -31,10 +35,37 @@ def open_study(folder: Path, clock: Callable[[], int]) -> tuple[LoadedStudy, Dat
     return study, database
 
 
+@contextmanager
+def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStudy, Database]]:
+    """The study and its data as they are now, for commands that only read.
+
+    The database is a copy in a temporary folder: whatever is done with it, such as bringing an
+    older format up to date, the study's own files stay as they are, and need not be writable.
+    """
+    study = load(folder)
+    path = study.folder / DATABASE
+    if not path.exists():
+        raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so there is no data.")
+    with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
+        copied = Path(home) / DATABASE
+        try:
+            copies.copy(path, copied)
+            database = Database(copied, clock)
+        except LoreError as error:
+            # Which file is meant, not which copy of it.
+            raise type(error)(str(error).replace(str(copied), str(path))) from error
+        try:
+            begun = database.read(lambda c: store.state(c) is not None)
+            if not begun:
+                raise InvalidParameter(f"{path} is empty, so there is no data.")
+            database.read(lambda c: _compare(c, study, _contents(study)))
+            yield study, database
+        finally:
+            database.close()
+
+
 def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
-    wanted = [
-        (number, item.key, item.kind, _content(item)) for number, item in enumerate(study.items)
-    ]
+    wanted = _contents(study)
     if store.state(c) is None:
         settings = study.settings
         store.begin_study(
@@ -48,6 +79,13 @@ def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
             },
         )
         return
+    for number, content in _compare(c, study, wanted):
+        # A better picture of the same thing is the experimenter's business; it is only noted.
+        store.set_content(c, number, content)
+
+
+def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[int, str]]:
+    """(number, content) of items whose content has changed; ItemsChanged if they are others."""
     known = store.items(c)
     if [one[:3] for one in known] != [one[:3] for one in wanted]:
         have, need = {one[1] for one in wanted}, {one[1] for one in known}
@@ -58,10 +96,15 @@ def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
             f"({what or 'their order or kind differs'}). Put them back, or start a new study in "
             "another folder."
         )
-    for before, now in zip(known, wanted, strict=True):
-        if before[3] != now[3]:
-            # A better picture of the same thing is the experimenter's business; it is only noted.
-            store.set_content(c, now[0], now[3])
+    pairs = zip(known, wanted, strict=True)
+    return [(now[0], now[3]) for before, now in pairs if before[3] != now[3]]
+
+
+def _contents(study: LoadedStudy) -> Contents:
+    """(number, key, kind, content) of every item, as the database holds them."""
+    return [
+        (number, item.key, item.kind, _content(item)) for number, item in enumerate(study.items)
+    ]
 
 
 def _content(item: Item) -> str:

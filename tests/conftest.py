@@ -41,6 +41,7 @@ LONGEST_FIRST = (
     "test_trouble.py",
     "test_clock.py",
     "test_log.py",
+    "test_read_only.py",
     "test_cli.py",
     "browser/test_report.py",
     "browser/test_coming_back.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
-from server.analysing import opened
+from server.analysing import opened, place_beside
 from server.clock import now
 from server.reporting import making
 
@@ -42,9 +42,9 @@ def command(
 ) -> None:
     """Write a study as one HTML file: pictures, data quality, methods, versions."""
     begun = time.perf_counter()
-    out = out or (path if path.is_dir() else path.parent) / "report.html"
-    _may_write(out)
     with opened(path) as (study, database, _):
+        out = out or place_beside(path, study.name, "report.html")
+        _may_write(out)
         _tell("reading …")
         made = making.report(database, study, now, pictures, with_names)
     written = _put(out, made.page)
