@@ -5,13 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test test-compare kernels lint bench bench-fit bench-paper bench-answers \
+.PHONY: help demo test test-compare test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
 	bench-materials bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages \
-	bench-monitor bench-replay bench-report chromium screenshots reference site clean
+	bench-monitor bench-portability bench-replay bench-report chromium screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
 	@echo "make test         lint, types and tests"
+	@echo "make test-cpus    all that computes, as on other processors (about half an hour)"
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
@@ -20,6 +21,7 @@ help:
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-compare  LORE beside cblearn's methods on real answers (restartable)"
 	@echo "make bench-learner  seconds of refits, selections and audits"
+	@echo "make bench-portability  what the same bits on every machine cost"
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-report  seconds and bytes of a report"
@@ -35,6 +37,11 @@ help:
 # bytecode, too, takes longer than everything that is ever imported.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Installs a package of Debian's, where that is allowed.
+debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true 2>/dev/null; } && { \
+	root=; test "$$(id -u)" = 0 || root="sudo -n"; \
+	$$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $(1); }
 
 .venv/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -84,14 +91,28 @@ kernels: .venv/.installed
 test-compare: .venv-compare/.installed kernels
 	.venv-compare/bin/python -m pytest -q tests/compare
 
+# Everything but the pages, with each library's own choice of instructions for other processors;
+# then the portable instructions on emulated ones. SkylakeX needs a processor with AVX-512.
+NATIVE := LORE_ACTIVE_INSTRUCTION_SET=native OPENBLAS_NUM_THREADS=1
+COMPUTING := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/browser \
+	--ignore tests/processors
+test-cpus: .venv/.installed kernels qemu
+	$(NATIVE) OPENBLAS_CORETYPE=Haswell $(BIN)/python $(COMPUTING)
+	if grep -qw avx512f /proc/cpuinfo; then \
+	  $(NATIVE) OPENBLAS_CORETYPE=SkylakeX $(BIN)/python $(COMPUTING); \
+	else echo "This processor has no AVX-512: SkylakeX was not tried."; fi
+	$(NATIVE) OPENBLAS_CORETYPE=Nehalem $(BIN)/python $(COMPUTING)
+	$(NATIVE) NUMBA_CPU_NAME=generic $(BIN)/python $(COMPUTING)
+	$(BIN)/python -m pytest -q tests/processors
+
+qemu:
+	@command -v qemu-x86_64 >/dev/null || { $(call debian,qemu-user); } || \
+	  { echo "qemu-x86_64 (Debian's package qemu-user) is missing and cannot be installed here."; exit 1; }
+
 # The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,
 # pytest says that they were skipped, and continuous integration fails.
 chromium:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
-	  command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true 2>/dev/null; } && { \
-	    root=; test "$$(id -u)" = 0 || root="sudo -n"; \
-	    $$root apt-get update -qq && \
-	    $$root apt-get install -qq -y --no-install-recommends chromium; }; } || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call debian,chromium); } || \
 	  echo "Chromium is missing and cannot be installed here: browser tests will be skipped."
 
 screenshots: .venv/.installed chromium
@@ -144,6 +165,9 @@ bench-replay: .venv/.installed
 
 bench-pages: .venv/.installed
 	$(BIN)/python -m benchmarks.pages
+
+bench-portability: .venv/.installed
+	$(BIN)/python -m benchmarks.portability
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner

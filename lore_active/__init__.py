@@ -5,6 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lore_active.reproducibility import fix_instruction_set
+
+# Before anything loads NumPy.
+fix_instruction_set()
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:

@@ -17,3 +17,7 @@ class InvalidParameter(LoreError, ValueError):
 
 class NotFitted(LoreError, AttributeError):
     """A fitted attribute or score was asked for before `fit`."""
+
+
+class ReproducibilityWarning(UserWarning):
+    """Results that will agree with another machine's within a tolerance, not bit for bit."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lore_active import asking, choice, updates
+from lore_active import asking, choice, metrics, updates
 from lore_active.errors import InvalidParameter
 from lore_active.ledger import Ledger
 from lore_active.model import Model, item_covariances
@@ -24,8 +24,9 @@ from lore_active.records import (
     Side,
     UnknownQuery,
 )
+from lore_active.reproducibility import warn_if_not_portable
 from lore_active.selection import FisherSelector, Knowledge, Selector
-from lore_active.solver import Solution
+from lore_active.solver import Settings, Solution
 from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
 from lore_active.tally import Tally
 from lore_active.triplets import Triplets, as_triplets
@@ -81,6 +82,7 @@ class Learner:
                 raise InvalidParameter(f"{name} is {share!r}, but must be from 0 to 1.")
         if lam is not None and not 0.0 < lam < np.inf:
             raise InvalidParameter(f"lam is {lam!r}, but must be a positive number.")
+        warn_if_not_portable()
         self.n_objects = int(n_objects)
         self.seed = int(seed)
         self.selector: Selector = FisherSelector() if selector is None else selector
@@ -393,6 +395,13 @@ class Learner:
             taken=taken,
             source=self.source,
         )
+
+    def objective(self, embedding: Floats) -> float:
+        """What the published fit minimises, at another embedding of the same answers."""
+        triplets, model = self._triplets(), self._model
+        if triplets is None or model is None:
+            raise InvalidParameter("There is no model yet: call audit() first.")
+        return metrics.objective(embedding, triplets, Settings(model.lam))
 
     def _triplets(self) -> Triplets | None:
         if not len(self._tally):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lore_active.kernels import SMOOTHING
+from lore_active.solver import Settings
 from lore_active.triplets import as_triplets
 from lore_active.types import Floats
 
@@ -20,6 +22,19 @@ def margins(embedding: Floats, triplets: Any) -> Floats:
     near = np.linalg.norm(anchor - embedding[answers.nearer], axis=1)
     far = np.linalg.norm(anchor - embedding[answers.farther], axis=1)
     return np.asarray(far - near)
+
+
+def objective(embedding: Floats, triplets: Any, settings: Settings) -> float:
+    """What a fit minimises, at this embedding: mean loss of the answers plus rank penalty."""
+    answers = as_triplets(triplets, n_objects=len(embedding))
+    anchor = embedding[answers.anchor]
+    near, far = (
+        np.sqrt(((anchor - embedding[other]) ** 2).sum(axis=1) + SMOOTHING**2)
+        for other in (answers.nearer, answers.farther)
+    )
+    loss = np.average(np.logaddexp(0.0, settings.margin + near - far), weights=answers.weight)
+    singular_values = np.linalg.svd(embedding, compute_uv=False)
+    return float(loss + settings.lam * (singular_values**settings.power).sum())
 
 
 def triplet_accuracy(embedding: Floats, triplets: Any) -> float:

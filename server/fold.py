@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lore_active.errors import InvalidTriplets
-from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
 from lore_active.questions import Source
 from lore_active.records import UnknownQuery
+from lore_active.reproducibility import fingerprint
 from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy

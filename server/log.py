@@ -12,7 +12,7 @@ import msgspec
 
 from lore_active import __version__
 from lore_active.errors import LoreError
-from lore_active.fingerprint import fingerprint
+from lore_active.reproducibility import fingerprint
 from lore_active.study import Catch, Item, LoadedStudy, Study
 from server.store import dumping
 from server.store.database import Connection, Database

@@ -13,9 +13,9 @@ import numpy as np
 
 from lore_active import snapshot
 from lore_active.errors import LoreError
-from lore_active.fingerprint import fingerprint
 from lore_active.learner import Learner, Query
 from lore_active.pacing import rest_after_audit
+from lore_active.reproducibility import fingerprint
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
 from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash

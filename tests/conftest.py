@@ -9,6 +9,7 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import shutil  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -19,6 +20,9 @@ from lore_active.warming import warm  # noqa: E402
 
 # They have an environment of their own (`make test-compare`): cblearn wants an older NumPy.
 collect_ignore = [] if find_spec("cblearn") else ["compare"]
+# `make test-cpus` installs the emulator.
+if shutil.which("qemu-x86_64") is None:
+    collect_ignore.append("processors/test_emulated.py")
 
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)

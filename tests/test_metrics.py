@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lore_active import metrics
-from lore_active.observers import gaussian_space
+from lore_active import LORE, metrics
+from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.solver import Settings
 
 
 def test_accuracy_counts_ties_half():
@@ -43,3 +44,11 @@ def test_empty_embedding_is_infinitely_far():
     space = gaussian_space(10, 2, 2)
     assert metrics.procrustes_distance(np.zeros((10, 2)), space) == float("inf")
     assert np.isfinite(metrics.aligned(np.zeros((10, 0)), space)).all()
+
+
+def test_the_objective_is_what_the_fit_minimised():
+    answers = simulated_answers(gaussian_space(12, 2, 1), 300, 2)
+    model = LORE(lam=0.02).fit(answers)
+    found = metrics.objective(model.embedding_, answers, Settings(0.02))
+    assert found == pytest.approx(model.objective_, rel=1e-9)
+    assert metrics.objective(1.1 * model.embedding_, answers, Settings(0.02)) > found

@@ -84,7 +84,14 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     assert any(
         "would not have been enough" in one for one in telling.table(strict, change, desk.study)
     )
-    later, change = suppose(desk, "stop.min_answers=120")
+    # On every processor the rule is content more than once, but not at the same numbers of answers:
+    # asked for as many as there were at a later time, it stops no earlier than then.
+    settled = desk.rows(
+        "SELECT m.answers FROM decisions d JOIN models m USING (step) WHERE d.settled ORDER BY step"
+    )
+    needed = max(settled)[0]
+    assert needed > settled[0][0]
+    later, change = suppose(desk, f"stop.min_answers={needed}")
     assert later.what_if.stopped_at > later.original.stopped_at
     assert later.answers_missing == later.what_if.stopped_at - later.original.stopped_at
     assert (
@@ -161,10 +168,11 @@ def test_json_from_the_command(desk):
     found = json.loads(CliRunner().invoke(main, ["replay", str(desk.folder), *words]).output)
     assert found["supposed"] == ["lam=0.02", "stop.audits=2"]
     assert {one["lam"] for one in found["what_if"]["points"]} == {0.02}
-    assert found["original"]["stopped_at"] >= found["what_if"]["stopped_at"] > 0
-    assert (
-        found["answers_saved"] == found["original"]["stopped_at"] - found["what_if"]["stopped_at"]
-    )
+    before, supposed = found["original"]["stopped_at"], found["what_if"]["stopped_at"]
+    # Whether it stops at that λ, and where, is the models' affair, not the command's.
+    gap = None if supposed is None else before - supposed
+    assert found["answers_saved"] == (None if gap is None or gap < 0 else gap)
+    assert found["answers_missing"] == (None if gap is None or gap >= 0 else -gap)
 
 
 def test_before_the_first_audit_there_is_nothing_to_compare_with(tmp_path):

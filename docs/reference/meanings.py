@@ -182,7 +182,7 @@ ROWS = {
         "spread": "float64, items × rank × rank: covariance of each item",
         "summary": "JSON: spectrum, evidence, progressive accuracy, ceiling",
         "hash": "of the model",
-        "fingerprint": "versions and processor that made it",
+        "fingerprint": "versions and instruction set that made it",
     },
     "decisions": {
         "step": "after which it was made",

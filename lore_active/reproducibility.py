@@ -1,0 +1,184 @@
+"""Reproducible bits: one instruction set for all x86-64 machines, and a fingerprint of the rest.
+
+OpenBLAS, numba and NumPy each look at the processor and take the widest instructions it has, and
+with them another order of summation: the same study then differs in its last bits from one machine
+to the next. They can be told which instructions to use, but only before they are loaded. That is
+why `lore_active/__init__.py` calls `fix_instruction_set` before anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import warnings
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from lore_active.errors import ReproducibilityWarning
+
+# What x86-64 processors with AVX2 have in common, by the name of that level.
+PORTABLE = "x86-64-v3"
+# The choice is the user's: "portable" (the default), or "native" for what the processor has.
+VARIABLE = "LORE_ACTIVE_INSTRUCTION_SET"
+# Linux's names of the flags that make up the set, as far as kernels use them.
+_FLAGS = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})
+_FEATURES = (
+    "avx avx2 bmi bmi2 cmov crc32 cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 "
+    "sse4.1 sse4.2 ssse3 x87 xsave"
+)
+NUMBA_FEATURES = ",".join(f"+{feature}" for feature in _FEATURES.split())
+OPENBLAS_CORE = "Haswell"
+# NumPy named single features before 2.4, and levels since.
+NUMPY_LEVELS = ("X86_V3",)
+NUMPY_FEATURES = ("SSSE3", "SSE41", "POPCNT", "SSE42", "AVX", "F16C", "FMA3", "AVX2")
+_WINDOWS_AVX2 = 40  # PF_AVX2_INSTRUCTIONS_AVAILABLE
+
+
+def fix_instruction_set() -> bool:
+    """Make the libraries that compute use the portable instruction set; whether that is so.
+
+    It is not where NumPy was loaded before, on processors without AVX2, and where the user wants
+    otherwise: results then agree with other machines' within a tolerance, not bit for bit.
+    """
+    if os.environ.get(VARIABLE, "portable") == "native" or not _has_avx2():
+        return False
+    wanted = {
+        "OPENBLAS_CORETYPE": OPENBLAS_CORE,
+        "NUMBA_CPU_NAME": PORTABLE,
+        "NUMBA_CPU_FEATURES": NUMBA_FEATURES,
+        "NPY_ENABLE_CPU_FEATURES": " ".join(_numpy_features()),
+    }
+    if "numpy" in sys.modules:
+        # Too late, unless the process was started with them.
+        return wanted.items() <= os.environ.items()
+    os.environ.update(wanted)
+    # NumPy refuses to be told both what to use and what not to.
+    os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)
+    return True
+
+
+def warn_if_not_portable() -> None:
+    """Tell a user, once, that NumPy was loaded too early for results that repeat bit for bit."""
+    if os.environ.get(VARIABLE, "portable") == "native" or not _has_avx2():
+        return
+    found = instruction_set()
+    if found != PORTABLE:
+        warnings.warn(
+            f"NumPy was loaded before lore_active, so this process computes with its own choice of "
+            f"instructions ({found}). On another machine the same answers will give the same "
+            "result within a tolerance, not bit for bit. Import lore_active before NumPy, or set "
+            f"{VARIABLE}=native to accept this.",
+            ReproducibilityWarning,
+            stacklevel=3,
+        )
+
+
+def _numpy_features() -> tuple[str, ...]:
+    try:
+        major, minor = (int(part) for part in version("numpy").split(".")[:2])
+    except (PackageNotFoundError, ValueError):
+        return NUMPY_LEVELS
+    return NUMPY_LEVELS if (major, minor) >= (2, 4) else NUMPY_FEATURES
+
+
+@cache
+def _has_avx2() -> bool:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    if sys.platform == "win32":
+        import ctypes
+
+        return bool(ctypes.windll.kernel32.IsProcessorFeaturePresent(_WINDOWS_AVX2))
+    if sys.platform == "darwin":
+        import ctypes
+
+        found, size = ctypes.c_int(0), ctypes.c_size_t(4)
+        libc = ctypes.CDLL(None)
+        libc.sysctlbyname(
+            b"hw.optional.avx2_0", ctypes.byref(found), ctypes.byref(size), None, ctypes.c_size_t(0)
+        )
+        return bool(found.value)
+    try:
+        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
+            flags = next(line for line in lines if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return set(flags.split()) >= _FLAGS
+
+
+@cache
+def instruction_set() -> str:
+    """The instructions that the loaded libraries really use: PORTABLE, or what each has chosen."""
+    import numba
+    import numpy as np
+    from llvmlite import binding
+
+    core = np._core if hasattr(np, "_core") else np.core
+    umath = core._multiarray_umath
+    used = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__[name]]
+    settings: Any = numba.config
+    compiled_for = settings.CPU_NAME, settings.CPU_FEATURES
+    cores = {one.get("architecture") for one in _blas() if one["internal_api"] == "openblas"}
+    if (
+        compiled_for == (PORTABLE, NUMBA_FEATURES)
+        and set(used) <= {*NUMPY_LEVELS, *NUMPY_FEATURES}
+        and cores <= {OPENBLAS_CORE}
+    ):
+        return PORTABLE
+    name, features = compiled_for
+    if features is None:
+        features = binding.get_host_cpu_features().flatten()
+    digest = hashlib.sha256(features.encode()).hexdigest()[:8]
+    return (
+        f"native: numba {name or binding.get_host_cpu_name()} ({digest}), "
+        f"NumPy {' '.join(used) or 'baseline'}"
+    )
+
+
+@cache
+def fingerprint() -> str:
+    """One line; the same line means that the same calls give the same bits."""
+    import numba
+    import numpy as np
+    import scipy
+
+    from lore_active import __version__
+
+    blas = {
+        f"{one['internal_api']} {one['version']} {one.get('architecture', '')}".strip()
+        for one in _blas()
+    }
+    system = f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}".strip()
+    return "; ".join(
+        [
+            f"lore-active {__version__} ({_code()})",
+            f"Python {platform.python_version()}",
+            f"NumPy {np.__version__}",
+            f"SciPy {scipy.__version__}",
+            f"numba {numba.__version__}",
+            *sorted(blas),
+            # Exponentials and logarithms are the system's.
+            system,
+            instruction_set(),
+        ]
+    )
+
+
+def _blas() -> list[dict[str, str]]:
+    # SciPy brings a library of its own, and loads it only when it is needed.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    return [one for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def _code() -> str:
+    """A digest of the library itself: a version under development has many forms."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:8]

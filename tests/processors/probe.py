@@ -1,0 +1,33 @@
+"""A little of everything that computes, as one digest, for processes on other processors."""
+
+from __future__ import annotations
+
+import hashlib
+
+from lore_active import LORE, Learner  # before NumPy, as the commands do
+from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.reproducibility import fingerprint
+
+
+def digest() -> str:
+    answers = simulated_answers(gaussian_space(12, 2, 1), 400, 2)
+    found = hashlib.sha256(LORE(lam=0.01).fit(answers).embedding_.tobytes())
+    learner = Learner(12, seed=3)
+    learner.add(answers[:200])
+    learner.audit()
+    for question in learner.ask(10):
+        learner.tell(question.id, "left", participant="P1")
+    learner.refit()
+    assert learner.model is not None
+    found.update(learner.model.embedding.tobytes())
+    found.update(learner.model.picture.tobytes())
+    found.update(
+        repr([(one.anchor, one.left, one.right, one.score) for one in learner.queries]).encode()
+    )
+    found.update(repr([(one.name, one.value) for one in learner.decision.reasons]).encode())
+    return found.hexdigest()
+
+
+if __name__ == "__main__":
+    print(digest())
+    print(fingerprint())
