@@ -16,7 +16,8 @@ from server.stages import Side, Stage, Trial, Turned, Verdict, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
-from server.store.database import MOST_TOGETHER, Connection, Database
+from server.store.database import Connection, Database
+from server.store.writer import MOST_TOGETHER
 
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"

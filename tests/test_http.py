@@ -96,7 +96,7 @@ def test_a_full_or_read_only_database_never_acknowledges(server, limit):
     own, page = newcomer(server)
     database = server.studies["words"].database
     undo = {"1": "PRAGMA max_page_count = 1000000", "0": "PRAGMA query_only = 0"}
-    connection = database._connection
+    connection = database.writer._connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(limit.format(pages=pages))
     much = '&side=left&timings={"x":"' + "y" * 4000 + '"}'

@@ -7,10 +7,12 @@ import threading
 
 import pytest
 
-from server.store import collection, learning, models
-from server.store import database as module
-from server.store.database import Database, NewerDatabase, StoreTrouble, connect
+from server.store import collection, learning, models, versions
+from server.store import writer as module
+from server.store.connection import PRAGMAS
+from server.store.database import Database, StoreTrouble, connect
 from server.store.learning import Step
+from server.store.versions import NewerDatabase
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def database(tmp_path):
 
 def test_every_connection_is_safe(database):
     fresh = connect(database.path)
-    found = {name: fresh.execute(f"PRAGMA {name}").fetchone()[0] for name in module.PRAGMAS}
+    found = {name: fresh.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
     assert found["journal_mode"] == "wal"
     assert found["synchronous"] == 2
     assert found["foreign_keys"] == 1
@@ -41,7 +43,7 @@ def test_migrations_are_recorded_and_not_repeated(tmp_path):
 
 def test_a_migration_that_fails_leaves_nothing(tmp_path, monkeypatch):
     broken = [(1, "half", "CREATE TABLE one (x);\nCREATE TABLE one (x);\n")]
-    monkeypatch.setattr(module, "_migrations", lambda: broken)
+    monkeypatch.setattr(versions, "_migrations", lambda: broken)
     with pytest.raises(StoreTrouble, match="already exists"):
         Database(tmp_path / "study.db", lambda: 5)
     found = sqlite3.connect(tmp_path / "study.db")
