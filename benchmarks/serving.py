@@ -38,7 +38,7 @@ class Serving:
 
     def address(self) -> str:
         """Where it answers, once it does."""
-        assert self.ready.wait(120)
+        assert self.ready.wait(300)
         line = next(line for line in self.lines if "participants" in line)
         return line.split()[-1].split("/s/")[0]
 
@@ -60,14 +60,14 @@ class Serving:
         """End it as Ctrl-C does; its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         self._reader.join()
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait for something to become true, but not for ever."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

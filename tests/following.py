@@ -78,12 +78,12 @@ def _serve(arguments: list[str]) -> None:
     try:
         address, name = server.address(), Path(arguments[0]).name
         for path in (f"/s/{name}/", f"/monitor/{name}/"):
-            with urllib.request.urlopen(address + path, timeout=30) as reply:
+            with urllib.request.urlopen(address + path, timeout=120) as reply:
                 assert reply.status == 200
         if "--bots" in arguments:
             database = Database(Path(arguments[0]) / "study.db", now)
             try:
-                wait_until(lambda: database.read(models.latest_model) is not None, 120)
+                wait_until(lambda: database.read(models.latest_model) is not None)
             finally:
                 database.close()
         server.process.send_signal(signal.SIGINT)

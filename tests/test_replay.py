@@ -37,7 +37,7 @@ min_answers = 90000
 def lore_active(*arguments: object) -> str:
     """What the command prints, in a process of its own."""
     told = subprocess.run(
-        [*COMMAND, *(str(one) for one in arguments)], capture_output=True, text=True, timeout=120
+        [*COMMAND, *(str(one) for one in arguments)], capture_output=True, text=True, timeout=600
     )
     assert told.returncode == 0, told.stderr
     return told.stdout

@@ -44,7 +44,7 @@ def refused(folder):
         [*COMMAND, "serve", "--port", "0", str(folder)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert told.returncode == 2
     return told.stderr
@@ -116,6 +116,6 @@ def test_the_demo_reaches_its_stop_by_itself_at_the_rank_it_should(serving, tmp_
     def state():
         return database.execute("SELECT status, reason FROM state").fetchone()
 
-    wait_until(lambda: state()[0] == "stopped", 120)
+    wait_until(lambda: state()[0] == "stopped")
     assert "settled at 2 dimensions" in state()[1]
     database.close()

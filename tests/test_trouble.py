@@ -193,8 +193,8 @@ def test_hanging_or_out_of_memory_the_worker_is_started_again_while_people_answe
 
     running = threading.Thread(target=serve)
     running.start()
-    server = made.get(timeout=60)
-    raw = sqlite3.connect(folder / "study.db", timeout=10)
+    server = made.get(timeout=300)
+    raw = sqlite3.connect(folder / "study.db", timeout=60)
     people: list[Client] = []
     try:
         client = Client(server.address, "words", "p1", stop, pause=0.05)

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.monitoring import PATIENCE_MS
 from tests.living import LiveServer
 
 FLAGS = [
@@ -41,8 +42,8 @@ def chromium():
         browser.close()
 
 
-# Two cores may be shared with other work: patience costs nothing when all is well.
-expect.set_options(timeout=20_000)
+# No test has a shorter patience of its own.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ def window(chromium):
 
     def open_window(**options):
         opened.append(chromium.new_context(**options))
+        opened[-1].set_default_timeout(PATIENCE_MS)
         return opened[-1]
 
     yield open_window

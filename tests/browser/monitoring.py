@@ -7,6 +7,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.axe import violations
 from tests.watching import PASSWORD
 
+# Two cores may be shared with much other work: patience costs nothing when all is well.
+PATIENCE_MS = 120_000
 WATCH = (
     "window.violations = [];"
     "document.addEventListener('securitypolicyviolation', e => window.violations.push("
@@ -16,7 +18,9 @@ WATCH = (
 
 def new_page(browser: Browser, **options) -> Page:
     """A page with cookies of its own that remembers violations and errors."""
-    page = browser.new_context(**options).new_page()
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
     page.add_init_script(WATCH)
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))

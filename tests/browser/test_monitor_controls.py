@@ -63,7 +63,7 @@ def test_pause_and_resume(chromium, server, desk):
     choose(page)
     expect(page.locator("button[value=left]")).to_be_visible()
     # The answer that was on its way during the pause was kept.
-    expect(desk.locator("#answers")).to_have_text("2", timeout=10_000)
+    expect(desk.locator("#answers")).to_have_text("2")
     log = desk.locator("#log li")
     expect(log).to_have_count(2)
     expect(log.first).to_contain_text("resume by Ada")
@@ -123,7 +123,7 @@ def test_a_lever_that_no_longer_fits_says_so(server, desk):
     desk.locator("dialog[open]").get_by_role("button", name="Pause", exact=True).click()
     expect(desk.locator("dialog[open]").get_by_role("alert")).to_contain_text("cannot pause now")
     desk.keyboard.press("Escape")
-    expect(desk.locator("#status")).to_have_text("stopped", timeout=10_000)
+    expect(desk.locator("#status")).to_have_text("stopped")
 
 
 def test_cancel_changes_nothing(server, desk):

@@ -116,5 +116,5 @@ def test_times_away_are_stored(window, serve, tmp_path):
     walk.answer()
     ((rt, text, _),) = rows(server, "words", TIMINGS)
     (first, open_ended) = json.loads(text)["away"]
-    assert first[0] == "blur" and 100 < first[2] - first[1] < 1000
+    assert first[0] == "blur" and first[2] - first[1] > 100
     assert open_ended[1] > first[2] and open_ended[2] == pytest.approx(rt, abs=0.2)
