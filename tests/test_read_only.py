@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from server.commands import main
 from server.opening import DATABASE, reading
-from server.store import copies, database
+from server.store import copies, versions
 from tests.living import now
 from tests.studying import Desk, Person
 
@@ -88,7 +88,7 @@ def older(folder, to):
         "CREATE TABLE migrations "
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
     )
-    for number, name, script in database._migrations():
+    for number, name, script in versions._migrations():
         if number < 4:
             connection.executescript(script)
             connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (number, name))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from server.store.database import StoreTrouble, create_private
+from server.store.connection import create_private
+from server.store.errors import classified
 
 # The newest commits are in the write-ahead log; its index is made again by whoever opens the copy.
 ENDS = ("", "-wal")
@@ -27,7 +28,7 @@ def copy(path: Path, to: Path) -> None:
         if not _at_rest(path, to):
             online(path, to)
     except sqlite3.Error as error:
-        raise StoreTrouble(f"{path}: {error}.") from error
+        raise classified(error, path) from error
 
 
 def _at_rest(path: Path, to: Path) -> bool:
