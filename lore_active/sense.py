@@ -31,6 +31,12 @@ ADDRESS_RULE = (
     "must be an address that begins with https:// or http://, "
     "with entry parameters as [NAME] only after the host"
 )
+# Exits other than finishing, and who takes each.
+EXITS = {
+    "declined": "participants who do not consent",
+    "full": "participants who come when the study is full or stopped",
+    "expired": "participants who were away when the study closed",
+}
 
 
 def contradictions(settings: Settings) -> Iterator[Problem]:
@@ -39,6 +45,18 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
     for key, value, rule in _found(settings, study):
         if settings.sound(*key.replace(" + ", " ").split()):
             yield Problem(FILE, key, value, rule)
+
+
+def cautions(study: Study) -> Iterator[str]:
+    """What is allowed, but may not be meant: exits that lead nowhere though finishing does."""
+    out = study.completion
+    for name, who in EXITS.items():
+        code, redirect = f"{name}_code", f"{name}_redirect"
+        if out.redirect and not getattr(out, code) and not getattr(out, redirect):
+            yield (
+                f"{FILE}: completion.{code} and completion.{redirect} are empty, so {who} get "
+                "neither a code nor a link back to the recruitment site."
+            )
 
 
 def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
@@ -106,7 +124,7 @@ def _is_progress(text: str) -> bool:
 
 
 def _addresses(study: Study) -> Iterator[tuple[str, str, str]]:
-    for way in ("", "declined_", "full_", "expired_", "already_"):
+    for way in ("", *(f"{name}_" for name in EXITS), "already_"):
         name = f"{way}redirect"
         address = getattr(study.completion, name)
         if address and not ADDRESS.fullmatch(address):

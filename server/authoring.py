@@ -15,6 +15,7 @@ import click
 from lore_active.errors import InvalidParameter
 from lore_active.folder import InvalidStudy, load
 from lore_active.problems import Problem, printable
+from lore_active.sense import cautions
 from lore_active.study import LoadedStudy
 from server.passwords import generate, set_password
 from server.template import write_study
@@ -66,7 +67,10 @@ def password(folder: Path, stdin: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Report everything that keeps the studies in DIR... from running; exit code 2 if anything."""
+    """Report everything that keeps the studies in DIR... from running; exit code 2 if anything.
+
+    Warnings name settings that work but may not be meant; they do not change the exit code.
+    """
     reports = []
     for folder in folders:
         problems: tuple[Problem, ...] = ()
@@ -83,6 +87,8 @@ def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
                 click.echo(f"{where}{problem}")
             if study is not None:
                 click.echo(where + _words(study))
+                for caution in cautions(study.settings):
+                    click.echo(f"{where}Warning: {caution}")
     ok = all(report["ok"] for report in reports)
     if as_json:
         click.echo(json.dumps({"ok": ok, "studies": reports}))
@@ -105,6 +111,7 @@ def _report(
             }
             for problem in problems
         ],
+        "warnings": [] if study is None else list(cautions(study.settings)),
         "summary": None if study is None else summary(study),
     }
 

@@ -1,9 +1,14 @@
-"""The parameters of the link that somebody came by: bounded, read, and filled into redirects."""
+"""The parameters of the link a participant came by: bounded, read, and filled into exits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 from urllib.parse import quote
+
+from lore_active.study import Completion
+
+ExitKind = Literal["finished", "declined", "full", "expired", "already"]
 
 # Ways of saying who somebody is, most telling first; one of these makes a link a person's own.
 IDENTITIES = ("PROLIFIC_PID", "workerId", "participant_label", "puid", "survey_code", "id")
@@ -28,6 +33,16 @@ def external_name(entry: Mapping[str, str]) -> str | None:
 def session_of(entry: Mapping[str, str]) -> tuple[str | None, str | None]:
     """What tells a second session of the same person from a reload of the first."""
     return entry.get("SESSION_ID"), entry.get("assignmentId")
+
+
+def exit_of(completion: Completion, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:
+    """The code and the address of one exit, each empty if the study sets none.
+
+    No exit borrows from another: the code of those who finished is worth money.
+    """
+    prefix = "" if kind == "finished" else f"{kind}_"
+    code, redirect = (getattr(completion, prefix + name) for name in ("code", "redirect"))
+    return code, filled(redirect, entry)
 
 
 def filled(template: str, entry: Mapping[str, str]) -> str:

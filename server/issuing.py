@@ -1,4 +1,4 @@
-"""Which question a participant is given: the schedule's kinds, the learner's best, or chance."""
+"""Which question a participant is given, and which answers to it the study's rules allow."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import numpy as np
 
 from lore_active.schedule import REPEAT_LAG, schedule
 from lore_active.study import LoadedStudy
+from server.stages import Note, Side
 from server.store import collection, models, questions
 from server.store.collection import Participant
 from server.store.database import Connection
 from server.store.questions import Issued, NewQuery
+
+# A page's clock and the server's need not run at the same speed.
+CLOCK_TOLERANCE = 0.9
 
 
 class Issuer:
@@ -46,6 +50,27 @@ class Issuer:
         leased = questions.issued_in(c, who.id, slot)
         assert leased is not None
         return leased
+
+    def takes(self, asked: Issued, side: Side, now: int) -> bool:
+        """Whether the study allows this answer; time is up only if it can be by our own clock."""
+        rules = self.study.settings.trial
+        if side == "skip":
+            return rules.skip
+        if side == "timeout":
+            waited = now - asked.served_at
+            # A clock that was set back says nothing about how long it was.
+            too_soon = 0 <= waited < CLOCK_TOLERANCE * rules.timeout_ms
+            return rules.timeout_ms > 0 and not too_soon
+        return True
+
+    def note(self, asked: Issued, side: Side) -> Note:
+        """What the next page says about an answer that was taken."""
+        if side == "timeout":
+            return "timed_out"
+        if asked.slot >= 0 or asked.nearer is None or side == "skip":
+            return ""
+        chosen = asked.left if side == "left" else asked.right
+        return "practice_right" if chosen == asked.nearer else "practice_wrong"
 
     def _wanted(self, c: Connection, who: Participant, slot: int) -> tuple[NewQuery | None, bool]:
         """The question that the schedule itself decides (None: the learner's best), and sides."""

@@ -10,14 +10,14 @@ from typing import Any
 
 from lore_active.errors import LoreError
 from lore_active.study import LoadedStudy
-from server.entry import external_name, filled, session_of, tidy
+from server.entry import ExitKind, exit_of, external_name, session_of, tidy
 from server.issuing import Issuer
-from server.stages import Side, Stage, Trial, Turned, Verdict, Welcome
+from server.quota import Quota
+from server.stages import Note, Side, Stage, Trial, Turned, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
 from server.store.database import Connection, Database
-from server.store.writer import MOST_TOGETHER
 
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
@@ -44,8 +44,7 @@ class Service:
         self.study = study
         self.clock = clock
         self._issuer = Issuer(study)
-        # The most that may have been promised to participants up to a number.
-        self._most, self._counted = 0, 0
+        self._quota = Quota(study)
 
     # ---- coming and going -----------------------------------------------------------------------
 
@@ -76,8 +75,7 @@ class Service:
             before = json.loads(known.entry)
             if known.stage == "finished" and session_of(entry) != session_of(before):
                 # A second session of the same person, not a reload of the first.
-                out = self.study.settings.completion
-                return Turned("already", out.already_code, filled(out.already_redirect, entry))
+                return Turned("already", *self._exit("already", entry))
             if external is not None and entry != before and known.stage in store.STILL_HERE:
                 # The way out must name the assignment that they hold now, not one given back.
                 store.change_participant(
@@ -88,109 +86,87 @@ class Service:
         state = self._state(c)
         if state.status == "paused":
             return Turned("paused")
-        trials = self._room(c, state, now)
+        trials = self._quota.room(c, state, now)
         if state.status == "stopped" or trials <= 0:
-            return self._turned_full(entry)
+            return Turned("full", *self._exit("full", entry))
         new = store.add_participant(
             c, secrets.token_urlsafe(18), external, entry, agent, trials, now
         )
         return Welcome(new.token)
 
-    def _room(self, c: Connection, state: store.State, now: int) -> int:
-        """How many questions a newcomer can be promised.
-
-        Counting what everybody was promised takes as long as there are people, and a crowd at the
-        door would wait for it in turn. So first the most that it could be, which only grows with
-        newcomers; the exact count only where that does not fit.
-        """
-        newest = store.newest_participant(c)
-        # A commit that fails takes its newest participants back: they are added up every time.
-        sure = max(0, newest - MOST_TOGETHER)
-        if sure > self._counted:
-            self._most += store.most_promised(c, self._counted, sure)
-            self._counted = sure
-        most = self._most + store.most_promised(c, self._counted, newest)
-        few = not state.budget_participants or newest < state.budget_participants
-        if few and most + state.trials <= state.budget_answers:
-            return state.trials
-        given, people = store.promised(c, *self._present_from_to(now))
-        if state.budget_participants and people >= state.budget_participants:
-            return 0
-        return min(state.trials, state.budget_answers - given)
-
-    def _turned_full(self, entry: Mapping[str, str]) -> Turned:
-        out = self.study.settings.completion
-        return Turned("full", out.full_code, filled(out.full_redirect, entry))
+    # ---- from page to page ----------------------------------------------------------------------
 
     def visit(self, token: str) -> Stage:
-        """The page is loaded anew: where they are, and this is now their newest tab."""
+        """The page is loaded: where they are, and this is now their newest window."""
 
         def work(c: Connection) -> Stage:
             who = self._present(c, token)
-            who = store.change_participant(c, who.id, visit=who.visit + 1)
-            return self._stage(c, who)
+            return self._stage(c, store.change_participant(c, who.id, visit=who.visit + 1))
 
         return self.database.write(work)
 
-    def consent(self, token: str, agreed: bool) -> Stage:
+    def look(self, token: str, visit: int | None) -> Stage:
+        """Where they are, for a window that asks by itself whether the study goes on."""
+        return self._act(token, visit, lambda who: False, lambda now: {})
+
+    def consent(self, token: str, agreed: bool, visit: int | None = None) -> Stage:
         """They agree, or do not."""
+        stage = "instructions" if agreed else "declined"
+        at = "consented_at" if agreed else "finished_at"
+        return self._act(
+            token, visit, lambda who: who.stage == "consent", lambda now: {"stage": stage, at: now}
+        )
 
-        def work(c: Connection) -> Stage:
-            who, now = self._present(c, token), self.clock()
-            if who.stage == "consent":
-                stage = "instructions" if agreed else "declined"
-                who = store.change_participant(
-                    c,
-                    who.id,
-                    stage=stage,
-                    seen_at=now,
-                    consented_at=now if agreed else None,
-                    finished_at=None if agreed else now,
-                )
-            return self._stage(c, who)
-
-        return self.database.write(work)
-
-    def begin(self, token: str) -> Stage:
+    def begin(self, token: str, visit: int | None = None) -> Stage:
         """They have read the instructions."""
+        stage = "practice" if self.study.settings.session.practice else "trials"
+        return self._act(
+            token, visit, lambda who: who.stage == "instructions", lambda now: {"stage": stage}
+        )
 
-        def work(c: Connection) -> Stage:
-            who = self._present(c, token)
-            if who.stage == "instructions":
-                stage = "practice" if self.study.settings.session.practice else "trials"
-                who = store.change_participant(c, who.id, stage=stage, seen_at=self.clock())
-            return self._stage(c, who)
-
-        return self.database.write(work)
-
-    def rest(self, token: str, done: int) -> Stage:
+    def rest(self, token: str, done: int, visit: int | None = None) -> Stage:
         """They come back from the break after `done` questions, or from practice (0)."""
 
-        def work(c: Connection) -> Stage:
-            who = self._present(c, token)
-            if who.stage == "trials" and done == who.done:
-                who = store.change_participant(c, who.id, rested=done, seen_at=self.clock())
-            return self._stage(c, who)
+        def due(who: Participant) -> bool:
+            return who.stage == "trials" and who.done == done != who.rested
 
-        return self.database.write(work)
+        return self._act(token, visit, due, lambda now: {"rested": done})
 
     def feedback(self, token: str, text: str) -> Stage:
-        """They have said what they wanted to say, perhaps nothing, and are done."""
+        """They have written a comment, perhaps an empty one, and are done."""
+        kept = {"stage": "finished", "feedback": text[:LONGEST_FEEDBACK]}
+        return self._act(
+            token,
+            None,
+            lambda who: who.stage == "feedback",
+            lambda now: {**kept, "finished_at": now},
+        )
+
+    def _act(
+        self,
+        token: str,
+        visit: int | None,
+        due: Callable[[Participant], bool],
+        changes: Callable[[int], dict[str, Any]],
+    ) -> Stage:
+        """One step of a participant, if it is due; an older window takes none."""
 
         def work(c: Connection) -> Stage:
             who, now = self._present(c, token), self.clock()
-            if who.stage == "feedback":
-                who = store.change_participant(
-                    c,
-                    who.id,
-                    stage="finished",
-                    feedback=text[:LONGEST_FEEDBACK],
-                    seen_at=now,
-                    finished_at=now,
-                )
+            if self._older(who, visit):
+                return _elsewhere(who, due(who))
+            if due(who):
+                who = store.change_participant(c, who.id, seen_at=now, **changes(now))
             return self._stage(c, who)
 
         return self.database.write(work)
+
+    def _older(self, who: Participant, visit: int | None) -> bool:
+        """Whether a window was replaced by a newer one.
+
+        Only one window at a time may go on; what comes after the last question belongs to all.
+        """
+        return visit is not None and visit < who.visit and who.stage in store.UNDER_WAY
 
     # ---- answering ------------------------------------------------------------------------------
 
@@ -205,8 +181,9 @@ class Service:
     ) -> Stage:
         """Store an answer and give the next question; again and again, the same.
 
-        The first answer to a question stands; whoever sends another, or the same once more, is
-        told where they are now.
+        The first answer to a question is kept; who sends another, or the same once more, is told
+        where they are now. What comes from an older window, or breaks the study's rules, is not
+        stored.
         """
         return self.database.write(
             lambda c: self._answer(c, token, question, side, visit, rt_ms, timings)
@@ -223,26 +200,25 @@ class Service:
         timings: Mapping[str, Any] | None,
     ) -> Stage:
         who, now = self._participant(c, token), self.clock()
-        away = self._away(who, now)
+        away = self._quota.is_away(who, now)
         asked = questions.issued(c, question)
         if asked is None or asked.participant != who.id:
             raise UnknownQuestion("This question is not one of this participant's.")
-        verdict = None
-        if asked.side is None and asked.slot == self._current_slot(who):
-            late = away or now > asked.expires_at
-            questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
-            if asked.slot < 0:
-                who = self._practised(c, who, now)
-                if asked.nearer is not None and side in ("left", "right"):
-                    chosen = asked.left if side == "left" else asked.right
-                    verdict = Verdict(chosen == asked.nearer)
+        note: Note = ""
+        current = asked.side is None and asked.slot == self._current_slot(who)
+        if current and not self._older(who, visit):
+            if self._issuer.takes(asked, side, now):
+                late = away or now > asked.expires_at
+                questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
+                note = self._issuer.note(asked, side)
+                who = (self._practised if asked.slot < 0 else self._done)(c, who, now)
             else:
-                who = self._done(c, who, now)
+                note = "not_taken"
         if away:
-            who = self._welcomed_back(c, who, now)
-        if visit is not None and visit < who.visit:
-            return Stage("elsewhere", who.token, who.visit)
-        return replace(self._stage(c, who), verdict=verdict)
+            who = self._quota.returned(c, who, self._state(c), now)
+        if self._older(who, visit):
+            return _elsewhere(who, current)
+        return replace(self._stage(c, who), note=note)
 
     def _practised(self, c: Connection, who: Participant, now: int) -> Participant:
         practised = who.practised + 1
@@ -274,36 +250,14 @@ class Service:
     def _present(self, c: Connection, token: str) -> Participant:
         """Who holds this token; if they were away too long, only if there is still room."""
         who, now = self._participant(c, token), self.clock()
-        return self._welcomed_back(c, who, now) if self._away(who, now) else who
-
-    def _away(self, who: Participant, now: int) -> bool:
-        since, until = self._present_from_to(now)
-        return who.stage in store.UNDER_WAY and not since <= who.seen_at <= until
-
-    def _welcomed_back(self, c: Connection, who: Participant, now: int) -> Participant:
-        """People who were away lost what was set aside for them: is there room for the rest?"""
-        if who.stage not in store.UNDER_WAY:
+        if not self._quota.is_away(who, now):
             return who
-        state = self._state(c)
-        given, people = store.promised(c, *self._present_from_to(now), but=who.id)
-        full = state.budget_participants and not who.done and people >= state.budget_participants
-        if state.status == "stopped" or given + who.trials > state.budget_answers or full:
-            return store.change_participant(c, who.id, stage="expired", finished_at=now)
-        return store.change_participant(c, who.id, seen_at=now)
+        return self._quota.returned(c, who, self._state(c), now)
 
     def _state(self, c: Connection) -> store.State:
         state = store.state(c)
         assert state is not None
         return state
-
-    def _present_from_to(self, now: int) -> tuple[int, int]:
-        """Who was seen between these is still here.
-
-        A clock that was set back leaves people who seem to have been seen in the future. If they
-        are still there, they will be seen again; if not, nothing is kept for them until then.
-        """
-        idle = self.study.settings.session.idle_minutes * 60_000
-        return now - idle, now + idle
 
     def _stage(self, c: Connection, who: Participant) -> Stage:
         plain = Stage(
@@ -314,7 +268,11 @@ class Service:
             trials=who.trials,
         )
         if who.stage in ("finished", "declined", "expired"):
-            return self._with_way_out(plain, json.loads(who.entry))
+            # Who never consented is no better off than those who come when the study is full.
+            absent = who.stage == "expired" and who.consented_at is None
+            plain = replace(plain, kind="full") if absent else plain
+            code, address = self._exit(plain.kind, json.loads(who.entry))  # type: ignore[arg-type]
+            return replace(plain, code=code, address=address)
         if who.stage not in ("practice", "trials"):
             return plain
         now, state = self.clock(), self._state(c)
@@ -341,11 +299,9 @@ class Service:
             upcoming=upcoming,
         )
 
-    def _with_way_out(self, stage: Stage, entry: Mapping[str, str]) -> Stage:
-        out = self.study.settings.completion
-        code, address = {
-            "finished": (out.code, out.redirect),
-            "declined": (out.declined_code, out.declined_redirect),
-            "expired": (out.expired_code or out.code, out.expired_redirect or out.redirect),
-        }[stage.kind]
-        return replace(stage, code=code, address=filled(address, entry))
+    def _exit(self, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:
+        return exit_of(self.study.settings.completion, kind, entry)
+
+
+def _elsewhere(who: Participant, refused: bool) -> Stage:
+    return Stage("elsewhere", who.token, who.visit, note="not_taken" if refused else "")

@@ -15,11 +15,14 @@ StageKind = Literal[
     "feedback",
     "finished",
     "declined",
+    "full",
     "expired",
     "paused",
     "elsewhere",
 ]
 Side = Literal["left", "right", "skip", "timeout"]
+# What became of the answer before: the name of the text that says so.
+Note = Literal["", "practice_right", "practice_wrong", "timed_out", "not_taken"]
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,11 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Feedback on a practice answer."""
-
-    right: bool
-
-
-@dataclass(frozen=True)
 class Stage:
     """Where a participant is, and all that the page needs to show it.
 
     `visit` goes into every form; `upcoming` names the items to preload; `code` and `address` are
-    the way out, if the study has set one. "ready" is the page between practice and trials.
+    the exit's, if the study has set them. "ready" is the page between practice and trials.
     """
 
     kind: StageKind
@@ -54,7 +50,7 @@ class Stage:
     trial: Trial | None = None
     done: int = 0
     trials: int = 0
-    verdict: Verdict | None = None
+    note: Note = ""
     upcoming: tuple[int, ...] = ()
     code: str = ""
     address: str = ""

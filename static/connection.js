@@ -74,6 +74,12 @@
   const visit = () => Number(document.querySelector("#stage [data-visit]")?.dataset.visit || 0);
   if (visit() && "BroadcastChannel" in window) {
     const channel = new BroadcastChannel(`lore:${address}`);
+    let newest = visit();
+    // An answer under way is waited for: its reply, too, may belong to the older window.
+    const giveWay = () => {
+      const sending = document.querySelector("[data-state=sent]");
+      if (visit() && visit() < newest && !sending) location.replace(`${address}/elsewhere`);
+    };
     channel.onmessage = ({ data }) => {
       if (data.alive) {
         const note = document.getElementById("taken-over");
@@ -81,12 +87,12 @@
         document.addEventListener("htmx:after:swap", () => (note.hidden = true), { once: true });
         return;
       }
-      const sending = document.querySelector("[data-state=sent]");
       if (!visit() || visit() >= data.visit) return;
+      newest = data.visit;
       channel.postMessage({ alive: true });
-      // An answer under way is still stored; its reply says the same as this page.
-      if (!sending) location.replace(`${address}/elsewhere`);
+      giveWay();
     };
-    channel.postMessage({ visit: visit() });
+    document.addEventListener("htmx:after:swap", giveWay);
+    channel.postMessage({ visit: newest });
   }
 })();

@@ -251,12 +251,15 @@ const lore = (() => {
       sessionStorage.setItem(PENDING, JSON.stringify([question.value, side, timings.value]));
     } catch {} // storage may be forbidden inside a frame
   }
-  function resend(form) {
-    let pending = null;
+  function recall() {
     try {
-      pending = JSON.parse(sessionStorage.getItem(PENDING));
+      const pending = JSON.parse(sessionStorage.getItem(PENDING));
       sessionStorage.removeItem(PENDING);
+      return pending;
     } catch {}
+  }
+  function resend(form) {
+    const pending = recall();
     if (pending?.[0] !== form.elements.question.value) return;
     form.elements.timings.value = pending[2];
     form.dataset.state = "open";
@@ -271,6 +274,7 @@ const lore = (() => {
     trial = null;
     gesture = null;
     if (swapped) {
+      recall(); // it was answered, if only to say that it was not taken
       scrollTo(0, 0);
       stage.querySelector("h1")?.focus({ preventScroll: true });
       document.getElementById("announcement").textContent = "";

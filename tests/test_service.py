@@ -81,11 +81,11 @@ def test_practice_says_what_was_right(tmp_path):
     trial = stage.trial
     right = "left" if trial.left == trial.anchor else "right"
     stage = desk.answer(stage, right)
-    assert stage.verdict is not None and stage.verdict.right
+    assert stage.note == "practice_right"
     trial = stage.trial
     wrong = "right" if trial.left == trial.anchor else "left"
     stage = desk.service.answer(stage.participant, trial.token, wrong)
-    assert stage.verdict is not None and not stage.verdict.right
+    assert stage.note == "practice_wrong"
     assert stage.kind == "ready"
     assert desk.service.rest(stage.participant, stage.done).kind == "trial"
     desk.close()
@@ -160,13 +160,192 @@ def test_mturk_preview_creates_nobody(desk):
     assert desk.rows("SELECT count(*) FROM participants") == [(0,)]
 
 
-def test_an_older_tab_is_told(desk):
+# ---- exits --------------------------------------------------------------------------------------
+
+ROOM = SHORT + "idle_minutes = 10\n[budget]\nparticipants = 1\n"
+EXITS = ("declined", "full", "expired", "already")
+FINISHER = {"code": "DONE", "redirect": "https://panel.example/done?who=[PROLIFIC_PID]"}
+OWN = {
+    f"{name}_{what}": f"https://panel.example/{name}" if what == "redirect" else name.upper()
+    for name in EXITS
+    for what in ("code", "redirect")
+}
+
+
+def ways(desk):
+    """Everybody who leaves without having finished, by how they left."""
+    gone = {}
+    came = desk.service.arrive({"PROLIFIC_PID": "no"})
+    gone["declined"] = desk.service.consent(came.token, False)
+    unsure = desk.service.arrive({"PROLIFIC_PID": "unsure"})
+    desk.now += 11 * 60_000
+    away = desk.newcomer(PROLIFIC_PID="away")
+    desk.now += 11 * 60_000
+    finish(desk, desk.newcomer(PROLIFIC_PID="one", SESSION_ID="1"))
+    # The only place is taken.
+    gone["never consented"] = desk.service.visit(unsure.token)
+    gone["never consented, agrees late"] = desk.service.consent(unsure.token, True)
+    gone["expired"] = desk.service.visit(away.participant)
+    gone["answers late"] = desk.service.answer(away.participant, away.trial.token, "left")
+    gone["full"] = desk.service.arrive({"PROLIFIC_PID": "late"})
+    gone["already"] = desk.service.arrive({"PROLIFIC_PID": "one", "SESSION_ID": "2"})
+    desk.control.stop("test")
+    gone["stopped"] = desk.service.arrive({"PROLIFIC_PID": "later"})
+    return gone
+
+
+@pytest.mark.parametrize("own", [{}, OWN], ids=["finishers' only", "each its own"])
+def test_no_exit_but_the_finished_one_gives_the_finishers_code_or_link(tmp_path, own):
+    table = "".join(f'{key} = "{value}"\n' for key, value in {**FINISHER, **own}.items())
+    desk = Desk(tmp_path / "words", f"{ROOM}[completion]\n{table}")
+    kinds = {
+        "never consented": "full",
+        "never consented, agrees late": "full",
+        "answers late": "expired",
+        "stopped": "full",
+    }
+    for how, found in ways(desk).items():
+        kind = kinds.get(how, how)
+        link = own.get(f"{kind}_redirect", "")
+        assert (found.kind, found.code, found.address) == (
+            kind,
+            own.get(f"{kind}_code", ""),
+            link,
+        ), how
+    again = desk.service.arrive({"PROLIFIC_PID": "one", "SESSION_ID": "1"})
+    done = desk.service.visit(again.token)
+    assert (done.kind, done.code) == ("finished", "DONE")
+    assert done.address == "https://panel.example/done?who=one"
+    desk.close()
+
+
+# ---- the study's rules --------------------------------------------------------------------------
+
+LIMIT = SHORT + "[trial]\ntimeout_ms = 5000\n"
+
+
+@pytest.mark.parametrize("desk", [SHORT, LIMIT], indirect=True)
+def test_a_skip_that_the_study_does_not_offer_is_not_taken(desk):
     stage = desk.newcomer()
-    newer = desk.service.visit(stage.participant)
-    old = desk.service.answer(stage.participant, stage.trial.token, "left", visit=stage.visit)
-    assert old.kind == "elsewhere"
-    assert desk.rows("SELECT count(*) FROM answers") == [(1,)], "the answer itself is kept"
-    assert newer.visit == stage.visit + 1
+    desk.now += 6000
+    kept = desk.answer(stage, "skip")
+    assert (kept.kind, kept.trial, kept.note) == ("trial", stage.trial, "not_taken")
+    assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
+    assert desk.answer(stage, "right").note == ""
+    assert desk.rows("SELECT side FROM answers") == [("right",)]
+
+
+@pytest.mark.parametrize("desk", [SHORT + "[trial]\nskip = true\n"], indirect=True)
+def test_a_skip_that_the_study_offers_is_taken(desk):
+    assert desk.answer(desk.newcomer(), "skip").note == ""
+    assert desk.rows("SELECT side FROM answers") == [("skip",)]
+
+
+def test_without_a_time_limit_time_is_never_up(desk):
+    stage = desk.newcomer()
+    desk.now += 3_600_000
+    kept = desk.answer(stage, "timeout")
+    assert (kept.trial, kept.note) == (stage.trial, "not_taken")
+    assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
+
+
+@pytest.mark.parametrize("desk", [LIMIT], indirect=True)
+def test_time_is_up_by_the_servers_clock_and_not_before(desk):
+    stage = desk.newcomer()
+    # The second question was leased with the first, but its time begins when its turn comes.
+    desk.now += 4000
+    stage = desk.answer(stage)
+    desk.now += 4000
+    kept = desk.answer(stage, "timeout")
+    assert (kept.trial, kept.note) == (stage.trial, "not_taken")
+    desk.now += 1000
+    following = desk.answer(stage, "timeout")
+    assert (following.kind, following.note) == ("trial", "timed_out")
+    assert desk.rows("SELECT side FROM answers") == [("left",), ("timeout",)]
+    assert desk.answer(stage, "timeout").note == "", "the same once more is no time-out of the next"
+
+
+@pytest.mark.parametrize("desk", [LIMIT], indirect=True)
+def test_a_clock_that_was_set_back_keeps_nobody_waiting(desk):
+    stage = desk.newcomer()
+    desk.now -= 3_600_000
+    assert desk.answer(stage, "timeout").note == "timed_out"
+
+
+# ---- several windows ----------------------------------------------------------------------------
+
+
+def test_the_newest_window_wins_and_the_older_one_stores_nothing(desk):
+    old = desk.newcomer()
+    new = desk.service.visit(old.participant)
+    told = desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    assert (told.kind, told.note) == ("elsewhere", "not_taken")
+    assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
+    desk.service.answer(new.participant, new.trial.token, "right", visit=new.visit)
+    assert desk.rows("SELECT side FROM answers") == [("right",)], "what the newest window said"
+
+
+def test_an_answer_from_before_the_newer_window_opened_is_kept(desk):
+    old = desk.newcomer()
+    desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    new = desk.service.visit(old.participant)
+    assert new.done == 1
+    again = desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    assert (again.kind, again.note) == ("elsewhere", ""), "sent again, as after a lost reply"
+    assert desk.rows("SELECT side FROM answers") == [("left",)]
+
+
+def test_no_page_of_an_older_window_takes_a_step(tmp_path):
+    toml = "[session]\ntrials = 4\npractice = 1\nbreak_every = 2\n"
+    desk = Desk(tmp_path / "words", toml)
+    service, seen = desk.service, []
+    token = service.arrive({}).token
+    stage = service.visit(token)
+    for _ in range(20):
+        old, stage = stage, service.visit(token)
+        seen.append(stage.kind)
+        act = {
+            "consent": lambda visit: service.consent(token, True, visit),
+            "instructions": lambda visit: service.begin(token, visit),
+            "ready": lambda visit, done=stage.done: service.rest(token, done, visit),
+            "break": lambda visit, done=stage.done: service.rest(token, done, visit),
+            "practice": lambda visit, trial=stage.trial: service.answer(
+                token, trial.token, "left", visit
+            ),
+        }.get("practice" if stage.trial else stage.kind)
+        if act is None:
+            break
+        told = act(old.visit)
+        assert (told.kind, told.note) == ("elsewhere", "not_taken"), stage.kind
+        assert service.look(token, stage.visit) == stage, "nothing has changed"
+        assert service.look(token, old.visit).kind == "elsewhere"
+        following = act(stage.visit)
+        told = act(old.visit)
+        if following.kind != "feedback":
+            assert (told.kind, told.note) == ("elsewhere", ""), "it was done already"
+        stage = following
+    assert seen == [
+        *("consent", "instructions", "practice", "ready", "trial", "trial", "break"),
+        *("trial", "trial", "feedback"),
+    ]
+    # A comment is kept, wherever it was written, and so is the way to the exit.
+    assert service.feedback(token, "from an older window").kind == "finished"
+    assert service.look(token, 1).kind == "finished"
+    assert desk.rows("SELECT feedback FROM participants") == [("from an older window",)]
+    desk.close()
+
+
+def test_waiting_in_two_windows_does_not_make_the_older_one_the_newest(desk):
+    old = desk.newcomer()
+    desk.control.pause("test")
+    new = desk.service.visit(old.participant)
+    assert new.kind == "paused"
+    for _ in range(3):
+        assert desk.service.look(old.participant, old.visit).kind == "elsewhere"
+        assert desk.service.look(new.participant, new.visit) == new
+    desk.control.resume("test")
+    assert desk.service.look(new.participant, new.visit).trial == old.trial
+    assert desk.service.look(old.participant, old.visit).kind == "elsewhere"
 
 
 def test_pause_holds_the_next_question_and_keeps_the_answer(desk):

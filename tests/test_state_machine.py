@@ -31,6 +31,9 @@ catch = 0.1
 repeat = 0.1
 lease_seconds = 60
 idle_minutes = 5
+[trial]
+skip = true
+timeout_ms = 7000
 [budget]
 answers = {BUDGET}
 participants = 8
@@ -86,9 +89,9 @@ class Collecting(RuleBasedStateMachine):
             stage = service.begin(token)
         elif stage.kind in ("practice", "trial"):
             question = stage.trial.token
-            following = service.answer(token, question, side)
-            self.acknowledged.setdefault(question, side)
-            stage = following
+            stage = service.answer(token, question, side)
+            if stage.note != "not_taken":
+                self.acknowledged.setdefault(question, side)
         elif stage.kind in ("break", "ready"):
             stage = service.rest(token, stage.done)
         elif stage.kind == "feedback":

@@ -208,6 +208,24 @@ def test_check_prints_every_problem_or_a_summary(tmp_path):
     ].items()
 
 
+def test_check_warns_of_exits_that_lead_nowhere(tmp_path):
+    link = '[completion]\nredirect = "https://panel.example/done"\nfull_code = "F"\n'
+    folder = small_study(tmp_path / "some", f'{link}declined_redirect = "https://panel.example/no"')
+    told = run("check", folder)
+    assert told.returncode == 0
+    ready, *warnings = told.stdout.splitlines()
+    assert ready.startswith("some is ready")
+    assert warnings == [
+        "Warning: study.toml: completion.expired_code and completion.expired_redirect are empty, "
+        "so participants who were away when the study closed get neither a code nor a link back "
+        "to the recruitment site."
+    ]
+    (report,) = json.loads(run("check", folder, "--json").stdout)["studies"]
+    assert [f"Warning: {one}" for one in report["warnings"]] == warnings and report["ok"]
+    whole = small_study(tmp_path / "whole", f'{link}expired_code = "E"\ndeclined_code = "D"')
+    assert "Warning" not in run("check", whole).stdout
+
+
 def test_password_sets_a_new_one(tmp_path):
     folder = small_study(tmp_path / "good")
     shown = run("password", folder).stdout.split()[-1]

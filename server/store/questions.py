@@ -13,7 +13,7 @@ from server.store.database import Connection
 
 @dataclass(frozen=True)
 class Issued:
-    """A question in somebody's hands."""
+    """A question that a participant was given; it was on their page at `served_at` or later."""
 
     id: int
     purpose: str
@@ -25,6 +25,7 @@ class Issued:
     slot: int
     token: str
     expires_at: int
+    served_at: int
     side: str | None
 
 
@@ -43,9 +44,17 @@ class NewQuery:
     seed: str
 
 
+# A question is leased while the one before it is still on the page, to be loaded ahead of time: its
+# turn comes with the answer to that one.
+SERVED_AT = "max(q.leased_at, coalesce(before.received_at, 0))"
+BEFORE = (
+    "LEFT JOIN queries earlier ON earlier.participant = q.participant "
+    "AND earlier.slot = q.slot - 1 LEFT JOIN answers before ON before.query = earlier.id "
+)
 _ISSUED = (
     "SELECT q.id, q.purpose, q.anchor, q.left, q.right, q.nearer, q.participant, q.slot, q.token, "
-    "q.expires_at, a.side FROM queries q LEFT JOIN answers a ON a.query = q.id "
+    f"q.expires_at, {SERVED_AT}, a.side FROM queries q LEFT JOIN answers a ON a.query = q.id "
+    f"{BEFORE}"
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 from flask import (
     Blueprint,
@@ -21,16 +22,16 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from server.headers import SHUT
 from server.service import UnknownParticipant, UnknownQuestion
-from server.stages import Stage, Turned, Verdict
+from server.stages import Note, Side, Stage, Turned
 from server.views import incoming
 
+Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
-SIDES = ("left", "right", "skip", "timeout")
+SIDES, NOTES = get_args(Side), get_args(Note)
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
-# What a page without scripts is told, in its address, about the answer before.
-AFTER = {"right": Verdict(True), "wrong": Verdict(False)}
-SAID = {verdict: after for after, verdict in AFTER.items()}
+# The answer broke the study's rules, and nothing was stored.
+NOT_TAKEN = 422
 
 
 @pages.url_value_preprocessor
@@ -70,46 +71,54 @@ def arrive() -> AnyResponse:
 
 @pages.get("/p/<token>")
 def here(token: str) -> str:
-    """Where this participant is."""
-    after = AFTER.get(request.args.get("after", ""))
-    return _page(_or_unknown(lambda: g.served.service.visit(token)), verdict=after)
+    """Where this participant is; `after` says what became of their answer, if no script does."""
+    stage, after = _or_unknown(lambda: g.served.service.visit(token)), request.args.get("after")
+    note: Note = after if after in NOTES else ""  # type: ignore[assignment]
+    return _page(replace(stage, note=note))
+
+
+@pages.get("/p/<token>/look")
+def look(token: str) -> str:
+    """Where this participant is, for a page that waits until the study goes on."""
+    visit = request.args.get("visit", type=int)
+    return _page(_or_unknown(lambda: g.served.service.look(token, visit)))
 
 
 @pages.get("/p/<token>/elsewhere")
 def elsewhere(token: str) -> str:
-    """For a window that is no longer the newest one."""
+    """For a window that a newer one has replaced."""
     return _page(Stage("elsewhere", token, 0))
 
 
 @pages.post("/p/<token>/consent")
-def consent(token: str) -> str | AnyResponse:
+def consent(token: str) -> Reply:
     """They agree or decline."""
     agreed = request.form.get("agreed") == "yes"
-    return _next(_or_unknown(lambda: g.served.service.consent(token, agreed)))
+    return _next(_or_unknown(lambda: g.served.service.consent(token, agreed, _visit())))
 
 
 @pages.post("/p/<token>/begin")
-def begin(token: str) -> str | AnyResponse:
+def begin(token: str) -> Reply:
     """They have read the instructions."""
-    return _next(_or_unknown(lambda: g.served.service.begin(token)))
+    return _next(_or_unknown(lambda: g.served.service.begin(token, _visit())))
 
 
 @pages.post("/p/<token>/rest")
-def rest(token: str) -> str | AnyResponse:
+def rest(token: str) -> Reply:
     """They come back from a break."""
     done = request.form.get("done", type=int, default=0)
-    return _next(_or_unknown(lambda: g.served.service.rest(token, done)))
+    return _next(_or_unknown(lambda: g.served.service.rest(token, done, _visit())))
 
 
 @pages.post("/p/<token>/feedback")
-def feedback(token: str) -> str | AnyResponse:
-    """Their last words."""
+def feedback(token: str) -> Reply:
+    """They may leave a comment."""
     text = request.form.get("text", "")
     return _next(_or_unknown(lambda: g.served.service.feedback(token, text)))
 
 
 @pages.post("/p/<token>/answer")
-def answer(token: str) -> str | AnyResponse:
+def answer(token: str) -> Reply:
     """An answer to the question they hold."""
     side = request.form.get("side", "")
     if side not in SIDES:
@@ -120,12 +129,12 @@ def answer(token: str) -> str | AnyResponse:
             token,
             request.form.get("question", ""),
             side,
-            request.form.get("visit", type=int),
+            _visit(),
             incoming.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
         )
     )
-    return _next(stage, timed_out=side == "timeout")
+    return _next(stage)
 
 
 @pages.get("/stimulus/<name>")
@@ -152,26 +161,30 @@ def _or_unknown(act: Callable[[], Stage]) -> Stage:
         abort(404)
 
 
-def _next(stage: Stage, timed_out: bool = False) -> str | AnyResponse:
+def _visit() -> int | None:
+    """Which window a form was sent from."""
+    return request.form.get("visit", type=int)
+
+
+def _next(stage: Stage) -> Reply:
     """The next part of the page for htmx; a redirect for everybody else, so that reload is safe."""
     if request.headers.get("HX-Request"):
-        return _page(stage, timed_out=timed_out, partial=True)
-    if stage.kind == "elsewhere":
+        page = _page(stage)
+        return (page, NOT_TAKEN) if stage.note == "not_taken" and stage.trial else page
+    # The second half of a double click comes from a page that its first half has replaced already:
+    # where it changes nothing there is no other window to speak of.
+    if stage.kind == "elsewhere" and stage.note:
         return redirect(url_for("participant.elsewhere", token=stage.participant), 303)
-    after = SAID.get(stage.verdict) if stage.verdict else None
+    after = stage.note or None
     return redirect(url_for("participant.here", token=stage.participant, after=after), 303)
 
 
-def _page(
-    stage: Stage, verdict: Verdict | None = None, timed_out: bool = False, partial: bool = False
-) -> str:
+def _page(stage: Stage) -> str:
     settings, faces = g.served.study.settings, g.served.faces.by_number
     return render_template(
         "participant/page.html",
-        partial=partial or bool(request.headers.get("HX-Request")),
+        partial=bool(request.headers.get("HX-Request")),
         stage=stage,
-        verdict=stage.verdict or verdict,
-        timed_out=timed_out,
         settings=settings,
         texts=settings.texts,
         faces=faces,

@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.walking import WHOLE, Walk, rows
 from tests.living import write_study
 
+ELSEWHERE = "The study continues in another window"
+
 
 def test_reload_on_every_page(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", WHOLE))
@@ -60,32 +62,88 @@ def test_of_two_tabs_the_newer_one_goes_on(window, serve, tmp_path):
     old = Walk(window(), f"{server.address}/s/words/")
     old.until("trial")
     new = Walk(old.page.context, old.page.url)
-    expect(old.page.get_by_role("heading", name="Open in another window")).to_be_visible()
+    expect(old.page.get_by_role("heading", name=ELSEWHERE)).to_be_visible()
     assert old.axe() == []
-    expect(new.page.get_by_text("open in another window too")).to_be_visible()
+    expect(new.page.get_by_text("also open in another window")).to_be_visible()
     assert new.axe() == []
     new.answer()
-    expect(new.page.get_by_text("open in another window too")).to_be_hidden()
-    old.page.get_by_role("link", name="Go on here").click()
-    expect(new.page.get_by_role("heading", name="Open in another window")).to_be_visible()
+    expect(new.page.get_by_text("also open in another window")).to_be_hidden()
+    old.page.get_by_role("link", name="Continue here").click()
+    expect(new.page.get_by_role("heading", name=ELSEWHERE)).to_be_visible()
     old.answer()
     assert rows(server, "words", "SELECT done FROM participants") == [(2,)]
 
 
-def test_two_devices_are_told_by_the_server(window, serve, tmp_path):
+def test_of_two_devices_the_newer_one_is_heard(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", WHOLE))
     link = f"{server.address}/s/words/?participant_label=two"
     phone = Walk(window(), link)
     phone.until("trial")
     laptop = Walk(window(), link)
     assert laptop.question == phone.question
+    counted = "SELECT side FROM answers a JOIN queries q ON q.id = a.query WHERE q.slot >= 0"
     phone.answer()
-    assert phone.kind == "elsewhere"
-    assert rows(server, "words", "SELECT done FROM participants") == [(1,)], "and it is kept"
+    assert phone.kind == "elsewhere" and phone.axe() == []
+    assert phone.page.get_by_text("no longer stored").is_visible()
+    assert rows(server, "words", counted) == [], "nor was it"
     laptop.answer(lambda: laptop.page.keyboard.press("2"))
-    assert rows(server, "words", "SELECT done FROM participants") == [(1,)]
+    assert rows(server, "words", counted) == [("right",)]
+    phone.page.get_by_role("link", name="Continue here").click()
+    assert phone.question == laptop.question, "taken back"
     laptop.answer()
+    assert laptop.kind == "elsewhere"
+    phone.answer()
+    assert rows(server, "words", counted) == [("right",), ("left",)]
+
+
+@pytest.mark.parametrize("kind", ["consent", "instructions", "ready", "break"])
+def test_an_older_window_does_not_go_on_from_a_page_of_text(window, serve, tmp_path, kind):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    link = f"{server.address}/s/words/?participant_label=two"
+    old = Walk(window(), link)
+    old.until(kind)
+    new = Walk(window(), link)
+    assert new.kind == kind
+    assert old.step() == kind
+    assert old.kind == "elsewhere"
+    assert new.step() == kind
+    assert new.kind not in (kind, "elsewhere")
+
+
+def test_an_answer_under_way_does_not_keep_the_older_window_in(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    old = Walk(window(), f"{server.address}/s/words/")
+    old.until("trial")
+    held = []
+    old.page.route("**/answer", lambda route: held.append((route, route.fetch())))
+    old.page.keyboard.press("ArrowLeft")
+    expect(old.page.locator(".trial[data-state=sent]")).to_be_visible()
+    while not held:
+        old.page.wait_for_timeout(10)
+    new = Walk(old.page.context, old.page.url)
+    expect(new.page.get_by_text("1 of 6", exact=True)).to_be_visible()
+    expect(new.page.get_by_text("also open in another window")).to_be_visible()
+    ((route, reply),) = held
+    route.fulfill(response=reply)
+    expect(old.page.get_by_role("heading", name=ELSEWHERE)).to_be_visible()
+    new.answer()
     assert rows(server, "words", "SELECT done FROM participants") == [(2,)]
+
+
+def test_a_pause_ends_in_the_newest_window_only(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", WHOLE))
+    link = f"{server.address}/s/words/?participant_label=two"
+    old = Walk(window(), link)
+    old.until("trial")
+    server.studies["words"].control.pause("tester")
+    old.page.reload()
+    new = Walk(window(), link)
+    assert old.kind == new.kind == "paused"
+    expect(old.page.get_by_role("heading", name=ELSEWHERE)).to_be_visible()
+    server.studies["words"].control.resume("tester")
+    expect(new.page.locator(".trial[data-state=open]")).to_be_visible()
+    new.answer()
+    assert rows(server, "words", "SELECT done FROM participants") == [(1,)]
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_time_out_and_interval(window, serve, tmp_path):
     walk.press("I agree")
     begun = walk.page.evaluate("() => performance.now()")
     walk.page.get_by_role("button", name="Begin").click()
-    expect(walk.page.locator(".note")).to_contain_text("Time was up")
+    expect(walk.page.locator(".note")).to_contain_text("You ran out of time")
     expect(walk.page.locator("[data-kind=feedback]")).to_be_visible()
     assert walk.page.evaluate("() => performance.now()") - begun >= 2 * (400 + 300)
     found = rows(server, "words", "SELECT side, rt_ms FROM answers")

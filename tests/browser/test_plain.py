@@ -57,8 +57,8 @@ def test_the_older_of_two_windows_says_so(window, serve, tmp_path):
     new = context.new_page()
     new.goto(old.url)
     old.locator("[value=left]").click()
-    expect(old.get_by_role("heading", name="Open in another window")).to_be_visible()
+    expect(old.get_by_role("heading", name="The study continues in another window")).to_be_visible()
     old.reload()
-    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
-    old.get_by_role("link", name="Go on here").click()
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(0,)]
+    old.get_by_role("link", name="Continue here").click()
     expect(old.locator("[value=left]")).to_be_visible()

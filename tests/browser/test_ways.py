@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import quote
 
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.walking import Walk, rows, token
 from tests.living import write_study
 from tests.media import pictures, write_media_study
+from tests.taking import taking_part
 
 STUDY = """
 language = "de"
@@ -76,7 +78,7 @@ def test_finishing_gives_the_code_and_the_way_back(window, study):
     walk.until("finished")
     assert walk.axe() == []
     assert walk.page.get_by_text("OK-1").is_visible()
-    link = walk.page.get_by_role("link", name="Go back")
+    link = walk.page.get_by_role("link", name="Return to the recruitment site")
     address = "https://recruiter.example/done?who=a%26b&a=[assignmentId]"
     assert link.get_attribute("href") == address
     again = go(window, f"{study.link}?PROLIFIC_PID=a%26b&SESSION_ID=1")
@@ -152,6 +154,27 @@ def test_the_study_ended_while_they_were_away(window, study):
     assert walk.page.get_by_text("LATE-1").is_visible()
 
 
+@pytest.mark.parametrize("agreed", [False, True])
+def test_who_was_away_never_sees_the_code_of_those_who_finished(window, serve, tmp_path, agreed):
+    server = serve(write_study(tmp_path / "words", STUDY.replace("expired_code", "# unset")))
+    walk = Walk(window(), f"{server.address}/s/words/?PROLIFIC_PID=away")
+    walk.until("instructions" if agreed else "consent")
+    served = server.studies["words"]
+    served.control.stop("tester")
+    served.database.write(lambda c: c.execute("UPDATE participants SET seen_at = 1"))
+    walk.page.reload()
+    assert walk.axe() == []
+    expect(walk.page.get_by_role("heading", name="This study has closed")).to_be_visible()
+    assert "OK-1" not in walk.page.content() and "/done" not in walk.page.content()
+    if agreed:
+        assert walk.kind == "expired"
+        assert walk.page.get_by_role("link").count() == 0
+        assert walk.page.get_by_text("Any answers that you gave are stored").is_visible()
+    else:
+        assert walk.kind == "full", "as for everybody who comes when it is too late"
+        assert walk.page.get_by_text("FULL-1").is_visible()
+
+
 @pytest.mark.parametrize("path", ["p/nobody", "p/nobody/elsewhere/x", "nonsense"])
 def test_unknown_addresses(window, study, path):
     walk = go(window, study.link + path)
@@ -170,6 +193,52 @@ def test_a_request_that_makes_no_sense_leads_back(window, study):
     assert walk.axe() == []
     walk.page.get_by_role("link", name="Zurück zur Studie").click()
     assert walk.question == question
+
+
+@pytest.mark.parametrize("side", ["skip", "timeout"])
+def test_what_the_study_does_not_allow_is_not_taken_and_said_so(window, study, side):
+    walk = Walk(window(), study.link)
+    walk.until("trial")
+    question = walk.question
+    walk.page.locator("[value=left]").evaluate("(one, side) => one.value = side", side)
+    walk.answer(lambda: walk.page.locator(".option").first.click())
+    assert walk.question == question
+    expect(walk.page.locator(".note")).to_contain_text("nothing was stored")
+    expect(walk.page.get_by_role("status").first).to_contain_text("nothing was stored")
+    assert rows(study, "words", "SELECT count(*) FROM answers") == [(0,)]
+    walk.answer()
+    expect(walk.page.locator(".note")).to_be_empty()
+    assert rows(study, "words", "SELECT side FROM answers") == [("left",)]
+
+
+@pytest.mark.parametrize("side", ["skip", "timeout"])
+def test_without_scripts_it_is_not_taken_either(study, side):
+    client, action, page = taking_part(study.app)
+    question = re.search(r'name="question" value="([^"]+)"', page.text)[1]
+    answer = {"question": question, "side": side}
+    page = client.post(f"{action}/answer", data=answer, follow_redirects=True)
+    assert page.status_code == 200
+    assert question in page.text and "nothing was stored" in page.text
+    htmx = client.post(f"{action}/answer", data=answer, headers={"HX-Request": "true"})
+    assert htmx.status_code == 422 and question in htmx.text
+    assert rows(study, "words", "SELECT count(*) FROM answers") == [(0,)]
+
+
+def test_a_form_sent_twice_without_scripts_speaks_of_no_other_window(study):
+    """The page that answers the first counts as the newest window when the second comes."""
+    client = study.app.test_client()
+    page = client.get("/s/words/", follow_redirects=True)
+    for _ in range(4):
+        action = re.search(r'action="([^"]+)"', page.text)[1]
+        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page.text))
+        fields |= {"agreed": "yes", "side": "left"}
+        first = client.post(action, data=fields, follow_redirects=True)
+        page = client.post(action, data=fields, follow_redirects=True)
+        assert re.findall('data-kind="(.*?)"', page.text) == re.findall(
+            'data-kind="(.*?)"', first.text
+        )
+    assert 'data-kind="finished"' in page.text
+    assert rows(study, "words", "SELECT count(*) FROM answers") == [(2,)]
 
 
 def test_errors_without_a_study_and_without_a_browser(study):
