@@ -101,6 +101,7 @@ class Supervisor:
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.say = say
+        self.folders = folders
         self.patience = patience
         self.holds: list[Hold] = []
         self.names: list[str] = []
@@ -170,10 +171,12 @@ class Supervisor:
             for child in self.children:
                 child.start()
             self._wait_for_web(stop)
-            for name in self.names:
+            for folder, name in zip(self.folders, self.names, strict=True):
                 self.say(f"{name}")
                 self.say(f"  participants  {self.address}/s/{name}/")
                 self.say(f"  monitor       {self.address}/monitor/{name}/")
+                if not passwords.exists(folder):
+                    self.say(f"  no password   set one with: lore-active password {folder}")
             for child in self.bots:
                 child.start()
             self.say("Ctrl-C stops the server.")

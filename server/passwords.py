@@ -20,6 +20,7 @@ FILE = "password"
 SHORTEST, LONGEST = 8, 1024
 # 32 MB and some tens of milliseconds for each guess.
 COST, BLOCK, PARALLEL = 2**15, 8, 1
+NOBODYS = (COST, BLOCK, PARALLEL)
 LEAST_COST = 2**14 * 8
 LEAST_DIFFERENT = 5
 # What examples, forms and people in a hurry write, without signs and digits at the end.
@@ -86,6 +87,11 @@ def _refuse_weak(password: str, study: str) -> None:
         )
 
 
+def exists(folder: Path) -> bool:
+    """Whether the study has a password."""
+    return (folder / FILE).exists()
+
+
 def prepare(folder: Path, given: str | None) -> None:
     """Make a study's password ready for serving: set the one given, if it is new; check the file.
 
@@ -97,7 +103,7 @@ def prepare(folder: Path, given: str | None) -> None:
         except InvalidParameter as error:
             raise UnsafePassword(f"{VARIABLE}: {error}") from None
     path = folder / FILE
-    if not path.exists():
+    if not exists(folder):
         return
     again = f"Set one anew with: lore-active password {folder}"
     mode = path.stat().st_mode & 0o777
@@ -120,18 +126,19 @@ def _keeps_modes(folder: Path) -> bool:
 
 
 def verify(folder: Path, password: str) -> bool:
-    """Whether this is the study's password; never, if the study has none that can be read."""
+    """Whether this is the study's password; never, if the study has none that can be read.
+
+    It always takes as long as a wrong password does, so that time does not tell which it was.
+    """
     if len(password) > LONGEST:
         return False
     try:
         with (folder / FILE).open(encoding="ascii") as stream:
             found = LINE.fullmatch(stream.read(300))
     except (OSError, UnicodeDecodeError):
-        return False
-    if found is None:
-        return False
-    cost, block, parallel = (int(part) for part in found.groups()[:3])
-    salt, known = (bytes.fromhex(part) for part in found.groups()[3:])
+        found = None
+    cost, block, parallel = (int(part) for part in found.groups()[:3]) if found else NOBODYS
+    salt, known = (bytes.fromhex(part) for part in (found.groups()[3:] if found else ("", "")))
     try:
         digest = _hash(password, salt, cost, block, parallel)
     except ValueError:  # parameters that scrypt refuses

@@ -51,7 +51,7 @@ class SignedIn:
 class Refused:
     """No entry. `wait_ms` is how long any password from there will be refused unread."""
 
-    why: Literal["wrong", "wait", "unset"]
+    why: Literal["wrong", "wait"]
     wait_ms: int = 0
 
 
@@ -69,15 +69,12 @@ class Access:
         self, password: str, who: str, address: str, old_token: str = ""
     ) -> SignedIn | Refused:
         """A new session for somebody who knows the password; the browser's old one ends."""
-        lock = self._lock()
-        if not lock:
-            return Refused("unset")
         place, now = network(address), self.clock()
-        wait = self.database.write(lambda c: self._count_attempt(c, place, now))
-        if wait is None:
-            return Refused("wait", self.database.read(lambda c: self._wait(c, place, now)))
-        if not passwords.verify(self.folder, password):
-            return Refused("wrong", wait)
+        lock = self._lock()
+        right, refused = self._try(password, place, now)
+        # Without a password, a study lets nobody in, and does not say so either.
+        if not (right and lock):
+            return refused
         token = secrets.token_urlsafe(32)
         name = " ".join(who.split())[:LONGEST_NAME] or "experimenter"
 
@@ -90,6 +87,22 @@ class Access:
 
         self.database.write(enter)
         return SignedIn(token)
+
+    def refuse(self, password: str, name: str, address: str) -> Refused:
+        """What a name that no study has is told, after all the work that a wrong password makes.
+
+        Neither what it says nor how long it takes tells which names there are.
+        """
+        # Attempts at one name are counted as a study of that name would; few rows for all names.
+        place = f"{network(address)} {hashed(name)[:3]}"
+        return self._try(password, place, self.clock())[1]
+
+    def _try(self, password: str, place: str, now: int) -> tuple[bool, Refused]:
+        """Whether the password is right, and how it is refused if it is not."""
+        wait = self.database.write(lambda c: self._count_attempt(c, place, now))
+        if wait is None:
+            return False, Refused("wait", self.database.read(lambda c: self._wait(c, place, now)))
+        return passwords.verify(self.folder, password), Refused("wrong", wait)
 
     def _count_attempt(self, c: Connection, place: str, now: int) -> int | None:
         """Count it as wrong before looking at it, so that many at once do not slip through.

@@ -32,6 +32,7 @@ DRAIN_SECONDS = 5.0
 SWITCH_SECONDS = 0.002
 LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+HOST = re.compile(rb"^host[ \t]*:", re.IGNORECASE | re.MULTILINE)
 MOST_DIGITS = 20
 
 
@@ -44,7 +45,8 @@ class _SafeError(ErrorTask):  # type: ignore[misc]
 
 
 class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a request whose end a proxy in front might see elsewhere than waitress does."""
+    """Refuses a request that a proxy in front might understand otherwise than waitress does: where
+    it ends, and for which host it is."""
 
     def parse_header(self, header_plus: bytes) -> None:
         lengths, codings = LENGTH.findall(header_plus), CODING.findall(header_plus)
@@ -52,7 +54,12 @@ class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
             raise ParsingError("The length of the body is given in more than one way.")
         if any(len(length) > MOST_DIGITS for length in lengths):
             raise ParsingError("Content-Length is invalid")
+        if len(HOST.findall(header_plus)) > 1:
+            raise ParsingError("There is more than one Host.")
         super().parse_header(header_plus)
+        # HTTP/1.0 has no Host; load balancers still use it to ask whether we are well.
+        if self.version not in ("", "1.0") and not self.headers.get("HOST"):
+            raise ParsingError("There is no Host.")
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]

@@ -129,6 +129,30 @@ def test_an_error_of_ours_is_logged_once_and_shown_to_nobody(tmp_path):
 
 # ---- hosts and addresses ------------------------------------------------------------------------
 
+
+def test_a_request_names_one_host(tmp_path):
+    server = LiveServer(write_study(tmp_path / "words"))
+    for lines, status in (
+        (b"HTTP/1.1\r\nHost: a.example\r\n", 200),
+        (b"HTTP/1.1\r\nhost:a.example\r\n", 200),
+        (b"HTTP/1.1\r\n", 400),
+        (b"HTTP/1.1\r\nHost:\r\n", 400),
+        (b"HTTP/1.1\r\nX-Host: a.example\r\n", 400),
+        (b"HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n", 400),
+        (b"HTTP/1.1\r\nHost: a.example\r\nX: y\r\nhOsT:  a.example\r\n", 400),
+        # It knew no hosts, and health checks of load balancers still speak it.
+        (b"HTTP/1.0\r\n", 200),
+        (b"HTTP/1.0\r\nHost: a.example\r\n", 200),
+        (b"HTTP/1.0\r\nHost: a.example\r\nHost: b.example\r\n", 400),
+    ):
+        heard = spoken(server.port, b"GET /health " + lines + b"Connection: close\r\n\r\n")
+        assert int(heard.split(b" ")[1]) == status, lines
+        # What follows a refused request on the same line is never read as another one.
+        if status == 400:
+            assert heard.count(b"HTTP/1.") == 1
+    server.close()
+
+
 FORWARDED = {
     "X-Forwarded-Host": EVIL,
     "X-Forwarded-Server": EVIL,

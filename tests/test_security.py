@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sqlite3
 
 import pytest
@@ -48,7 +50,7 @@ def test_a_wrong_password_opens_nothing(app):
     client = app.test_client()
     reply = sign_in(client, "words", "not the password")
     assert reply.status_code == 403
-    assert "no study of that name with that password" in reply.text
+    assert "Wrong study name or password" in reply.text
     assert client.get("/monitor/words/").status_code == 303
 
 
@@ -89,6 +91,62 @@ def test_a_study_without_a_password_stays_shut(tmp_path, clock):
     assert reply.status_code == 403
     assert "lore-active password" in reply.text
     app.extensions["studies"]["words"].database.close()
+
+
+def test_signing_in_tells_no_study_names_by_what_it_says_or_by_how_long_it_takes(
+    tmp_path, clock, monkeypatch
+):
+    from server.app import create_app
+
+    folders = [
+        guarded_study(tmp_path / "words"),
+        guarded_study(tmp_path / "more", password="another horse"),
+        write_study(tmp_path / "shut"),
+    ]
+    app = create_app(folders, clock)
+    hashes, real = [], hashlib.scrypt
+
+    def counting(password, **parameters):
+        hashes.append(tuple(parameters[name] for name in ("n", "r", "p", "dklen")))
+        return real(password, **parameters)
+
+    monkeypatch.setattr(hashlib, "scrypt", counting)
+    found = {}
+    for name in ("words", "more", "shut", "nowhere", "w" * 3000, "caf\u00e9"):
+        client, told = app.test_client(), []
+        # The first study's own password is worth nothing for others, nor for no study at all.
+        first = "wrong" if name == "words" else PASSWORD
+        for password in (first, "wrong", "", "x" * 2000, "wrong", "wrong"):
+            hashes.clear()
+            counted_before = attempts(app)
+            reply = sign_in(client, name, password)
+            text = re.sub(r'name="csrf" value="[^"]+"', "", reply.text)
+            text = text.replace(f'value="{name}"', "")
+            counted = attempts(app) - counted_before
+            told.append(
+                (reply.status_code, reply.headers.get("Retry-After"), text, *hashes, counted)
+            )
+        found[name] = told
+    wanted = found.pop("words")
+    assert [one[0] for one in wanted] == [403] * 5 + [429]
+    # One hash for each password that is looked at, and one attempt written down.
+    assert [len(one) for one in wanted] == [5, 5, 5, 4, 5, 4]
+    assert [one[-1] for one in wanted] == [1, 1, 1, 1, 1, 0]
+    assert "Wrong study name or password." in wanted[0][2]
+    for name, told in found.items():
+        assert told == wanted, name
+    for served in app.extensions["studies"].values():
+        served.database.close()
+
+
+def attempts(app):
+    """How many wrong passwords all studies have counted."""
+    return sum(
+        served.database.read(
+            lambda c: c.execute("SELECT total(failures) FROM attempts").fetchone()
+        )[0]
+        for served in app.extensions["studies"].values()
+    )
 
 
 def test_wrong_passwords_make_everybody_there_wait(app, clock):

@@ -30,7 +30,7 @@ def test_signing_in_and_out(chromium, server):
 def test_wrong_passwords_are_told_so_and_then_made_to_wait(chromium, server):
     page = new_page(chromium)
     sign_in(page, server.address, "words", "not this one")
-    expect(page.get_by_role("alert")).to_contain_text("no study of that name with that password")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong study name or password")
     assert_sound(page)
     for _ in range(FREE_FAILURES):
         sign_in(page, server.address, "words", "nor this one")
