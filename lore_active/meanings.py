@@ -11,6 +11,7 @@ TABLES: dict[str, str] = {
     "learning": "How questions are chosen.",
     "stopping": "When the number of dimensions counts as settled and collection ends.",
     "completion": "What participants are given at each way out, for paying them.",
+    "storage": "How the study's data are kept.",
     "bots": "Simulated participants, for trying a study out.",
     "texts": "Every sentence that a participant reads. An empty line begins a new paragraph.",
 }
@@ -56,6 +57,7 @@ MEANINGS: dict[str, str] = {
     "completion.expired_redirect": "URL for those who agreed but were away when the study closed.",
     "completion.already_code": "Code for those who took part before.",
     "completion.already_redirect": "URL for those who took part before.",
+    "storage.backup_minutes": "Minutes between two backups while answers come in; 0: none.",
     "bots.positions": "Where simulated participants see the items: CSV of item and coordinates.",
     "bots.noise": "Variance of the noise on their differences of distances.",
     "bots.lapse": "Share of their answers given without looking.",

@@ -90,6 +90,12 @@ class Completion(Struct, forbid_unknown_fields=True, frozen=True):
     already_redirect: str = ""
 
 
+class Storage(Struct, forbid_unknown_fields=True, frozen=True):
+    """How the study's data are kept; 0 backup minutes: no backups."""
+
+    backup_minutes: Annotated[int, Meta(ge=0, le=1440)] = 5
+
+
 class Bots(Struct, forbid_unknown_fields=True, frozen=True):
     """Simulated participants: where their items lie (a CSV of item and coordinates), how noisy."""
 
@@ -112,6 +118,7 @@ class Study(Struct, forbid_unknown_fields=True, frozen=True):
     learning: Learning = Learning()
     stopping: Stopping = Stopping()
     completion: Completion = Completion()
+    storage: Storage = Storage()
     bots: Bots = Bots()
     texts: Texts = Texts()
 

@@ -7,13 +7,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lore_active.errors import InvalidParameter
 from lore_active.study import LoadedStudy
 from server.control import Control
-from server.store import collection
+from server.store import backups, collection
 from server.store import erasing as store
 from server.store.collection import Participant
 from server.store.database import Connection, Database
@@ -35,6 +36,8 @@ class Erased:
     participant: int
     answers: int
     answers_erased: bool
+    backups_removed: list[str]
+    new_backup: str | None
     still_in: list[str]
     unsearched: list[str]
 
@@ -94,11 +97,19 @@ def forget(
         collection.add_event(c, "forget", WHO, now, who.id, answers=what)
 
     database.write(work)
+    removed = backups.erase(study.folder, who.id, answers)
     say("writing the database anew …")
     store.compact(database)
+    fresh = None
+    if removed:
+        say("making a new backup …")
+        # A disk without room for one is no reason to fail: everything asked for is done.
+        with suppress(backups.BackupFailed):
+            fresh = backups.take(database.path, clock())
     say("looking for what is left in other files …")
     still_in, unsearched = _search(study.folder, database.path, traces, answers)
-    return Erased(who.id, given, answers, still_in, unsearched)
+    made = None if fresh is None else fresh.relative_to(study.folder).as_posix()
+    return Erased(who.id, given, answers, removed, made, still_in, unsearched)
 
 
 def _learn(database: Database, study: LoadedStudy, clock: Callable[[], int]) -> None:

@@ -71,6 +71,11 @@ def _progress(words: str) -> None:
 def _print(done: Erased, folder: Path) -> None:
     fate = "are erased, too" if done.answers_erased else "stay, without a name"
     click.echo(f"Participant {done.participant} is erased. Their {done.answers} answers {fate}.")
+    if done.backups_removed:
+        count = len(done.backups_removed)
+        copies = "1 file" if count == 1 else f"{count} files"
+        then = f"; the new backup is {done.new_backup}" if done.new_backup else ""
+        click.echo(f"Removed {copies} in backups/ that still held them{then}.")
     if done.still_in:
         click.echo("\nFiles made earlier still hold them. Delete these, or make them again:")
     for name in done.still_in:
@@ -80,6 +85,6 @@ def _print(done: Erased, folder: Path) -> None:
     for name in done.unsearched:
         click.echo(f"  {folder / name}")
     click.echo(
-        "\nCopies elsewhere are yours to erase: backups, exports that you moved or sent, and what "
-        "the recruiting service keeps."
+        "\nCopies elsewhere are yours to erase: backups and exports that you moved or sent, and "
+        "what the recruiting service keeps."
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lore_active.errors import LoreError
 from server import passwords
+from server.backing import Backups
 from server.children import BACKLOG, TOLD_WHY
 from server.clock import now
 from server.holding import Hold
@@ -105,6 +106,7 @@ class Supervisor:
         self.patience = patience
         self.holds: list[Hold] = []
         self.names: list[str] = []
+        self.backups: list[Backups] = []
         secret = os.environ.pop(passwords.VARIABLE, None)
         for folder in folders:
             # Everything that is wrong with a study is said before anything starts.
@@ -113,6 +115,8 @@ class Supervisor:
             passwords.prepare(study.folder, secret)
             self.holds.append(Hold(study.folder))
             self.names.append(study.name)
+            minutes = study.settings.storage.backup_minutes
+            self.backups.append(Backups(study.folder, study.name, minutes, say))
         try:
             self.listener = _listener(host, port)
         except CannotListen:
@@ -183,6 +187,8 @@ class Supervisor:
             while not stop.wait(POLL_SECONDS):
                 for child in self.children:
                     self._look_after(child)
+                for backup in self.backups:
+                    backup.poll()
         finally:
             self._end()
 
@@ -262,6 +268,8 @@ class Supervisor:
                 child.process.wait()
         if os.name == "posix":
             self.listener.close()
+        for backup in self.backups:
+            backup.end()
         for hold in self.holds:
             hold.release()
 

@@ -45,7 +45,8 @@ def test_a_sound_study_can_run_and_is_left_as_it_was(study):
     assert report["problems"] == 0
     found = {one["check"]: one for one in report["findings"]}
     assert set(found) == {
-        *("study", "password", "permissions", "disk sync", "database", "file system", "disk space"),
+        *("study", "password", "permissions", "backups"),
+        *("disk sync", "database", "file system", "disk space"),
         *("date", "clock", "time service", "versions", "SQLite", "cores", "memory", "kernels"),
         *("port", "network", "server", "browser reach"),
     }

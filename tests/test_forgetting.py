@@ -106,6 +106,8 @@ def test_no_byte_of_the_person_is_left(folder):
         "participant": 2,
         "answers": 17,
         "answers_erased": False,
+        "backups_removed": [],
+        "new_backup": None,
         "still_in": [],
         "unsearched": [],
     }

@@ -9,7 +9,7 @@ EMBEDDING = {
 EVENTS = {
     "event": "number of the event, from 1",
     "at_utc": "when (ISO 8601)",
-    "who": "the name given at sign-in, `stopping rule`, `worker` or `participant`",
+    "who": "the name given at sign-in, `stopping rule`, `worker`, `backup` or `participant`",
     "kind": "what happened, see below",
     "participant": "number of the participant it is about, or null",
     "detail_…": "more, by kind: `detail_reason`, `detail_answers`, `detail_trials` and others",
@@ -22,6 +22,7 @@ KINDS = {
     "entry": "somebody came back by a link with other parameters; the old ones are kept here",
     "prior, prior_out": "answers from elsewhere were brought in, or taken out again",
     "forget": "somebody was erased; `detail_answers` says whether their answers were, too",
+    "backup": "backups began to fail (`detail_problem` says why) or work again (empty)",
     "rebuilt": "the worker made its model again from the answers, after an update or a move",
 }
 PRIOR = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lore_active.folder import InvalidStudy, load
 from server import passwords
 from server.doctor.finding import Finding, ok, problem, warning
 from server.opening import DATABASE
+from server.store import backups
 
 SHOWN = 5
 
@@ -19,6 +21,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield from _study(folder)
     yield _password(folder)
     yield _readers(folder)
+    yield from _backups(folder)
 
 
 def _study(folder: Path) -> Iterator[Finding]:
@@ -66,3 +69,27 @@ def _readers(folder: Path) -> Finding:
             f"chmod 700 {folder}",
         )
     return ok("permissions", f"only its owner can read {DATABASE}")
+
+
+def _backups(folder: Path) -> Iterator[Finding]:
+    """Are there any, is the newest one valid, and is something there that asks for a recovery?"""
+    rescued = sorted((folder / backups.FOLDER).glob(backups.RESCUED))
+    if rescued:
+        yield warning(
+            "backups",
+            f"{DATABASE} was replaced while it was being served; what it held then is in "
+            f"{rescued[-1].relative_to(folder)}",
+            f"Put both together: lore-active recover {folder}",
+        )
+    kept = backups.every(folder)
+    if not kept:
+        held = (folder / DATABASE).exists()
+        yield ok("backups", "none yet; serve makes them" if held else "no data to back up yet")
+        return
+    made = datetime.fromtimestamp(backups.made_at(kept[-1]) / 1000, UTC)
+    found = f"{len(kept)} in {backups.FOLDER}/, the newest of {made:%Y-%m-%d %H:%M} UTC"
+    if damage := backups.unsound(kept[-1]):
+        advice = "Delete it, and look at the disk: files on it change by themselves."
+        yield problem("backups", f"{kept[-1].name} is damaged: {damage}", advice)
+    else:
+        yield ok("backups", found)

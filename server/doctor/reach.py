@@ -19,6 +19,7 @@ from lore_active.errors import LoreError
 from lore_active.folder import InvalidStudy, load
 from server.doctor.finding import Finding, ok, problem, warning
 from server.launch import Supervisor
+from server.store import backups
 from server.template import write_study
 
 WAIT_SECONDS = 90.0
@@ -26,7 +27,9 @@ SLOW_SECONDS = 1.0
 SHOWN = 5
 # A copy is served, so that the study itself gets no visitor; but not of gigabytes.
 LARGEST_COPY = 300e6
-LEFT_OUT = shutil.ignore_patterns("study.db*", "study.lock*", "password", "export", ".*")
+LEFT_OUT = shutil.ignore_patterns(
+    *("study.db*", "study.lock*", "password", "export", backups.FOLDER, ".*")
+)
 NEEDED = {
     "Content-Security-Policy": "default-src 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -97,7 +100,10 @@ def _copy(folder: Path | None, home: Path) -> Path:
     if folder is not None:
         try:
             study = load(folder)
-            weight = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+            names = {one.name for one in folder.iterdir()}
+            tops = [folder / name for name in names - LEFT_OUT(str(folder), list(names))]
+            files = [file for top in tops for file in (top, *top.rglob("*")) if file.is_file()]
+            weight = sum(file.stat().st_size for file in files)
             if weight <= LARGEST_COPY:
                 return Path(shutil.copytree(folder, home / study.name, ignore=LEFT_OUT))
         except (InvalidStudy, OSError):

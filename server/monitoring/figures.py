@@ -44,6 +44,7 @@ class Facts:
     events: list[EventRow]
     machine: MachineRow
     bytes: int
+    backup_at: int | None = None
     prior: int = 0
 
 
@@ -244,6 +245,7 @@ def machine(facts: Facts) -> dict[str, Any]:
         "fallback": one.fallback,
         "random_share": number(facts.history.latest.get("random_share"), 3),
         "bytes": facts.bytes,
+        "backup_at": facts.backup_at,
     }
 
 

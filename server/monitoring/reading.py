@@ -12,7 +12,7 @@ from server.monitoring.ledger import Ledger
 from server.monitoring.picture import damage, embedding_of, placed
 from server.monitoring.quality import Qualities
 from server.monitoring.table import Rows
-from server.store import collection, models, priors
+from server.store import backups, collection, models, priors
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.models import ModelRow
@@ -65,6 +65,7 @@ class Reader:
             events=store.events(c, EVENTS_SHOWN),
             machine=self._machine(c, now),
             bytes=self._size(),
+            backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
             prior=priors.counting(c),
         )
 
@@ -81,7 +82,9 @@ class Reader:
 
     def _machine(self, c: Connection, now: int) -> MachineRow:
         found = store.machine(c, now)
-        troubles = [one for one in (found.trouble, self._damage) if one]
+        problem = (collection.last_event(c, "backup") or {}).get("problem")
+        backup = f"The last backup failed: {problem}" if problem else ""
+        troubles = [one for one in (found.trouble, self._damage, backup) if one]
         return replace(found, trouble=" ".join(troubles))
 
     def _size(self) -> int:

@@ -204,3 +204,12 @@ def add_event(
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid
+
+
+def last_event(c: Connection, kind: str) -> dict[str, Any] | None:
+    """The detail of the newest event of a kind; None if there was none."""
+    row = c.execute(
+        "SELECT detail FROM events WHERE kind = ? ORDER BY id DESC LIMIT 1", (kind,)
+    ).fetchone()
+    found: dict[str, Any] | None = None if row is None else json.loads(row[0])
+    return found

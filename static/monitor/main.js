@@ -96,6 +96,7 @@ function machine(data) {
     ["Model", `version ${count(data.version)}`],
     ["Restarts", count(data.restarts), data.restarts > 0],
     ["Database", bytes(data.bytes)],
+    ["Last backup", data.backup_at == null ? "none yet" : clock(data.backup_at)],
     ["Trouble", data.trouble || "none", Boolean(data.trouble)],
   ];
   const list = byId("machine-list");
