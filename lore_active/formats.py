@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -17,40 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.errors import InvalidTriplets
+from lore_active.frames import sheet_of
+from lore_active.tables import (
+    WEIGHT,
+    Sheet,
+    Table,
+    answers_in,
+    is_header,
+    is_number,
+    known_headers,
+    named_or_three,
+    names_a_column,
+)
 from lore_active.types import Floats
 
-# The header names understood, in the order (anchor, nearer, farther).
-HEADERS = (("anchor", "nearer", "farther"), ("head", "winner", "loser"))
-WEIGHT = "weight"
 # A hundred million answers with weights.
 MOST_UNPACKED_BYTES = 4_000_000_000
-# Salmon names its numbered targets in columns of their own.
-NAMES = ("head_filename", "winner_filename", "loser_filename")
-# What this program writes (answers.csv): the options as shown, and the one chosen.
-SHOWN = ("anchor", "left", "right", "chosen")
-# Rows with these cells are no judgements of similarity that anybody's model should fit.
-SET_ASIDE = {"purpose": ("practice", "catch"), "samplealg": ("check",), "excluded": ("1",)}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of three cells as they stood in a file, and where each row stood."""
-
-    name: str
-    rows: Any
-    lines: Sequence[int] | None = None
-    weights: Any = None
-    labels: tuple[str, ...] | None = None
-    # The same cells by name, where the file has both numbers and names.
-    names: Any = None
-    # How many rows were set aside: practice, checks, skipped questions, excluded people.
-    set_aside: int = 0
-
-    def place(self, row: int) -> str:
-        """How to tell a person where a row is."""
-        if self.lines is None:
-            return f"row {row} (counted from 0) of {self.name}"
-        return f"line {self.lines[row]} of {self.name}"
+# What arrays are called that say whether the first option is nearer.
+RESPONSES = ("responses", "response", "y")
+LABELS = ("labels", "items")
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
@@ -90,80 +75,42 @@ def _read_csv(file: Path) -> Table:
         raise InvalidTriplets(f"Line {reader.line_num} of {file.name}: {error}.") from None
     if not rows:
         raise InvalidTriplets(f"{file.name} is empty: it holds no answers.")
-    names = [cell.lower() for cell in rows[0]]
-    if set(SHOWN) <= set(names):
-        return _shown_columns(file.name, names, rows[1:], lines[1:])
-    for header in HEADERS:
-        if set(header) <= set(names):
-            return _named_columns(file.name, names, header, rows[1:], lines[1:])
-    if len(rows[0]) != 3 or set(names) & {name for header in HEADERS for name in header}:
-        known = " or ".join(",".join(header) for header in HEADERS)
+    strange = _strange(rows)
+    table = None
+    # Three labels may look like a question; they are a header if they are nothing else.
+    if len(rows[0]) != 3 or is_header(rows[0]) or all(strange):
+        table = answers_in(_sheet(file.name, rows, lines))
+    if table is not None:
+        return table
+    names = any(new and names_a_column(cell) for new, cell in zip(strange, rows[0], strict=True))
+    if len(rows[0]) != 3 or names or (all(strange) and len(rows) > 1):
         raise InvalidTriplets(
-            f"Line {lines[0]} of {file.name} is {','.join(rows[0])!r:.80}: expected the header "
-            f"{known}, or three columns without a header."
+            f"Line {lines[0]} of {file.name} is {','.join(rows[0])!r:.80}, which is not a header "
+            f"that is understood. {known_headers()}. Three columns without a header are taken "
+            "too, if their first row names items that occur again."
         )
     return Table(file.name, rows, lines)
 
 
-def _named_columns(
-    name: str, names: list[str], header: Sequence[str], rows: list[list[str]], lines: list[int]
-) -> Table:
-    kept, places = _judgements(name, names, rows, lines)
-    weights = None
-    if WEIGHT in names:
-        at = names.index(WEIGHT)
-        weights = [_weight(row[at], line, name) for row, line in zip(kept, places, strict=True)]
-    named = _columns(names, NAMES, kept) if set(NAMES) <= set(names) else None
-    aside = len(rows) - len(kept)
-    return Table(name, _columns(names, header, kept), places, weights, None, named, aside)
+def _strange(rows: list[list[str]]) -> list[bool]:
+    """Which labels of the first row occur nowhere else: a header's do not."""
+    others = {cell for row in rows[1:] for cell in row}
+    return [cell not in others and not is_number(cell) for cell in rows[0]]
 
 
-def _shown_columns(name: str, names: list[str], rows: list[list[str]], lines: list[int]) -> Table:
-    """From the options as shown and the one chosen; without a choice there is no answer."""
-    kept, places = _judgements(name, names, rows, lines)
-    cells, where = [], []
-    for (anchor, left, right, chosen), line in zip(
-        _columns(names, SHOWN, kept), places, strict=True
-    ):
-        if not chosen:
-            continue
-        if chosen not in (left, right):
-            raise InvalidTriplets(
-                f"Line {line} of {name}: {chosen!r} was chosen, but {left!r} and {right!r} shown."
-            )
-        cells.append([anchor, chosen, right if chosen == left else left])
-        where.append(line)
-    return Table(name, cells, where, set_aside=len(rows) - len(cells))
-
-
-def _judgements(
-    name: str, names: list[str], rows: list[list[str]], lines: list[int]
-) -> tuple[list[list[str]], list[int]]:
-    """The rows that are to be fitted, and their lines."""
-    aside = [(names.index(column), cells) for column, cells in SET_ASIDE.items() if column in names]
-    kept, places = [], []
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(names):
+def _sheet(name: str, rows: list[list[str]], lines: list[int]) -> Sheet:
+    header, *body = rows
+    for row, line in zip(body, lines[1:], strict=True):
+        if len(row) != len(header):
             raise InvalidTriplets(
                 f"Ragged answers: line {line} of {name} has {len(row)} values, but the header "
-                f"has {len(names)}."
+                f"has {len(header)}."
             )
-        if not any(row[at].lower() in cells for at, cells in aside):
-            kept.append(row)
-            places.append(line)
-    return kept, places
 
+    def column(k: int) -> NDArray[Any]:
+        return np.array([row[k] for row in body], dtype=object)
 
-def _columns(names: list[str], wanted: Sequence[str], rows: list[list[str]]) -> list[list[str]]:
-    at = [names.index(column) for column in wanted]
-    return [[row[k] for k in at] for row in rows]
-
-
-def _weight(cell: str, line: int, name: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise InvalidTriplets(f"Line {line} of {name}: weight {cell!r} is not a number.") from None
+    return Sheet(name, header, column, lines[1:])
 
 
 def _read_numpy(file: Path) -> Table:
@@ -172,27 +119,48 @@ def _read_numpy(file: Path) -> Table:
             _refuse_bomb(stream, file.name)
             content = np.load(stream, allow_pickle=False)
             if isinstance(content, np.ndarray):
-                return Table(file.name, content)
+                sheet = sheet_of(content)
+                return (
+                    Table(file.name, content)
+                    if sheet is None
+                    else named_or_three(replace(sheet, name=file.name))
+                )
             with content:
                 arrays = {key: content[key] for key in content.files}
     except (ValueError, EOFError, BadZipFile, MemoryError, zlib.error) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
-    weights = arrays.get("weights")
-    labels = arrays.get("labels", arrays.get("items"))
+    return _of_arrays(file.name, arrays)
+
+
+def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
+    labels = _one_of(name, arrays, LABELS)
     known = None
     if labels is not None and labels.ndim == 1:
         known = tuple(str(label) for label in labels)
-    for header in HEADERS:
-        if set(header) <= set(arrays):
-            return Table(file.name, _stacked(arrays, header), None, weights, known)
-    if "triplets" in arrays:
-        return Table(file.name, arrays["triplets"], None, weights, known)
+    columns = {key: array for key, array in arrays.items() if key not in LABELS}
+    if "triplets" in columns:
+        responses = _one_of(name, columns, RESPONSES)
+        weights = _one_of(name, columns, WEIGHT)
+        return Table(name, columns["triplets"], None, weights, known, responses=responses)
+    header = list(columns)
+    table = answers_in(Sheet(name, header, lambda k: columns[header[k]]))
+    if table is not None:
+        return replace(table, labels=known)
     if len(arrays) == 1:
-        return Table(file.name, next(iter(arrays.values())))
+        return Table(name, next(iter(arrays.values())))
     raise InvalidTriplets(
-        f"{file.name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
+        f"{name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
         "'anchor', 'nearer' and 'farther'."
     )
+
+
+def _one_of(
+    name: str, arrays: dict[str, NDArray[Any]], wanted: Sequence[str]
+) -> NDArray[Any] | None:
+    found = [key for key in wanted if key in arrays]
+    if len(found) > 1:
+        raise InvalidTriplets(f"{name} holds {' and '.join(found)}: leave out all but one.")
+    return arrays[found[0]] if found else None
 
 
 def _refuse_bomb(stream: BinaryIO, name: str) -> None:
@@ -208,13 +176,6 @@ def _refuse_bomb(stream: BinaryIO, name: str) -> None:
             f"{name} would unpack to {size / 1e9:.1f} GB, but at most "
             f"{MOST_UNPACKED_BYTES / 1e9:g} GB are taken."
         )
-
-
-def _stacked(arrays: dict[str, NDArray[Any]], header: Sequence[str]) -> NDArray[Any]:
-    sizes = {column: arrays[column].shape for column in header}
-    if len(set(sizes.values())) > 1:
-        raise InvalidTriplets(f"The arrays differ in size: {sizes}.")
-    return np.column_stack([arrays[column] for column in header])
 
 
 def write_embedding(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any, Literal
 
 import numpy as np
 
 from lore_active.errors import InvalidTriplets
-from lore_active.formats import Table
+from lore_active.lookalikes import appearance, peculiar, unified
 from lore_active.study import Item
+from lore_active.tables import Table, at_start, is_number
+from lore_active.triplets import MAX_REPEATED, first_nearer, weights_of
 
 By = Literal["auto", "name", "number"]
 # More than this is not read anyway; the number of the rest is said.
@@ -36,26 +38,39 @@ def matched(table: Table, items: Sequence[Item], by: By = "auto") -> Matched:
     known, count = _names(items), len(items)
     cells, named = _cells(table)
     if by == "auto":
-        if not named and table.names is not None and _all(table.names, known):
-            cells, named = [list(row) for row in table.names], True
+        # Names of which some are known are this study's; the others are mistakes to be told of.
+        if not named and table.names is not None and _any(table.names, known):
+            cells, named = _listed_rows(table.names), True
         numeric = all(_whole(cell) is not None for row in cells for cell in row)
         by = "name" if named or not numeric or _all(cells, known) else "number"
     elif by == "name" and not named and table.names is not None:
-        cells = [list(row) for row in table.names]
+        cells = _listed_rows(table.names)
+    swapped = ~first_nearer(table, None, len(cells))
+    cells = [
+        [a, j, i] if swap else [a, i, j] for (a, i, j), swap in zip(cells, swapped, strict=True)
+    ]
 
     def find(cell: Any) -> int | None:
         if by == "name":
-            return known.get(_normal(cell))
+            return known.get(unified(str(cell)))
         number = _whole(cell)
         return number if number is not None and 0 <= number < count else None
 
-    rows = _found(table, cells, find, count, by)
+    faces = {appearance(key): key for key in known} if by == "name" else {}
+
+    def hint(name: str) -> str:
+        other = faces.get(appearance(name))
+        if other is None:
+            return ""
+        return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
+
+    rows = _found(table, cells, find, count, by, hint)
     return Matched(_weighted(table, rows), by)
 
 
 def _cells(table: Table) -> tuple[list[list[Any]], bool]:
     """The cells, and whether they are names: arrays may carry the names of their numbers."""
-    rows = [list(row) for row in np.asarray(table.rows, dtype=object).tolist()]
+    rows = _listed_rows(table.rows)
     for at, row in enumerate(rows):
         if len(row) != 3:
             place = table.place(at)
@@ -76,12 +91,17 @@ def _cells(table: Table) -> tuple[list[list[Any]], bool]:
     return [[name(cell) for cell in row] for row in rows], True
 
 
+def _listed_rows(rows: Any) -> list[list[Any]]:
+    return [list(row) for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
+
+
 def _found(
     table: Table,
     cells: list[list[Any]],
     find: Callable[[Any], int | None],
     count: int,
     by: str,
+    hint: Callable[[str], str],
 ) -> list[tuple[int, int, int]]:
     unknown: dict[str, list[int]] = defaultdict(list)
     twice: list[int] = []
@@ -100,7 +120,9 @@ def _found(
         rule = f"; it has {count}, numbered 0 to {count - 1}" if by == "number" else ""
         trouble.append(
             f"{len(unknown)} {what} not in this study{rule}: "
-            + _listed([f"{name!r} ({_places(table, at)})" for name, at in unknown.items()])
+            + _listed(
+                [f"{name!r} ({_places(table, at)}){hint(name)}" for name, at in unknown.items()]
+            )
         )
     if twice:
         trouble.append(f"the same item stands twice in {_places(table, twice)}")
@@ -122,30 +144,26 @@ def _places(table: Table, at: Sequence[int]) -> str:
 
 def _names(items: Sequence[Item]) -> Mapping[str, int]:
     """Item numbers by every name that is one item's alone; keys come first."""
-    keys = {_normal(item.key): number for number, item in enumerate(items)}
+    keys = {unified(item.key): number for number, item in enumerate(items)}
     others: dict[str, set[int]] = defaultdict(set)
     for number, item in enumerate(items):
         for name in (item.label, item.text, item.file.name if item.file else ""):
             if name:
-                others[_normal(name)].add(number)
+                others[unified(name)].add(number)
     alone = {name: next(iter(found)) for name, found in others.items() if len(found) == 1}
     return {**alone, **keys}
 
 
-def _normal(cell: Any) -> str:
-    """The same name however its accents are stored."""
-    return unicodedata.normalize("NFC", str(cell)).strip()
-
-
 def _all(rows: Any, known: Mapping[str, int]) -> bool:
-    return all(_normal(cell) in known for row in rows for cell in row)
+    return all(unified(str(cell)) in known for row in rows for cell in row)
+
+
+def _any(rows: Any, known: Mapping[str, int]) -> bool:
+    return any(unified(str(cell)) in known for row in rows for cell in row)
 
 
 def _whole(cell: Any) -> int | None:
-    try:
-        number = float(cell)
-    except (TypeError, ValueError):
-        return None
+    number = float(cell) if is_number(cell) else nan
     return int(number) if number.is_integer() else None
 
 
@@ -153,13 +171,15 @@ def _weighted(table: Table, rows: list[tuple[int, int, int]]) -> list[tuple[int,
     """Rows as often as their weight says; answers are whole things."""
     if table.weights is None:
         return rows
-    out = []
-    for at, (row, weight) in enumerate(zip(rows, table.weights, strict=True)):
-        if not float(weight).is_integer() or weight < 0:
+    weights = weights_of(table, None, len(rows)).tolist()
+    for at, weight in enumerate(weights):
+        if not weight.is_integer():
             raise InvalidTriplets(
-                f"{table.place(at)}: weight {weight} is not a whole number of 0 or more."
+                f"{at_start(table.place(at))}: weight {weight:g} is not a whole number of answers."
             )
-        out += [row] * int(weight)
-    if not out:
-        raise InvalidTriplets(f"All weights of {table.name} are 0: there are no answers.")
-    return out
+    if sum(weights) > MAX_REPEATED:
+        raise InvalidTriplets(
+            f"The weights of {table.name} add up to {sum(weights):.0f} answers, but at most "
+            f"{MAX_REPEATED} are taken."
+        )
+    return [row for row, weight in zip(rows, weights, strict=True) for _ in range(int(weight))]

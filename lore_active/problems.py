@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from lore_active.errors import LoreError
+from lore_active.lookalikes import appearance, peculiar
 
 
 class Problem(Struct, frozen=True):
@@ -25,8 +26,9 @@ class Problem(Struct, frozen=True):
 
     def __str__(self) -> str:
         subject = f" {printable(self.key)}" if self.key else ""
+        rule = printable(self.rule)
         end = "" if self.rule.endswith("?") else "."
-        return f"{printable(self.file)}:{subject} is {printable(self.value)}, but {self.rule}{end}"
+        return f"{printable(self.file)}:{subject} is {printable(self.value)}, but {rule}{end}"
 
 
 class InvalidStudy(LoreError, ValueError):
@@ -59,8 +61,13 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The words that offer the nearest known name, or nothing where none is near."""
-    near = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
+    """The offer of the nearest known name, or nothing where none is near."""
+    names, face = list(known), appearance(name)
+    for other in names:
+        if other != name and appearance(other) == face:
+            mine, theirs = peculiar(name, other), peculiar(other, name)
+            return f"; did you mean {other}{theirs} instead of {name}{mine}?"
+    near = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 

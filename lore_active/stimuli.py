@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from lore_active.files import find, read_text
 from lore_active.listing import Entry, read_list
+from lore_active.lookalikes import appearance, peculiar
 from lore_active.problems import Problem, shown
 from lore_active.settings import FILE
 from lore_active.signatures import MEDIA, fault
@@ -206,6 +207,7 @@ def _content(
 def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) -> None:
     """Two items under one key, or one content under two keys: participants would compare twins."""
     keys: dict[str, Source] = {}
+    faces: dict[str, Source] = {}
     contents: dict[tuple[int, str], Source] = {}
     sizes: dict[int, int] = {}
     for source in sources:
@@ -217,6 +219,16 @@ def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) 
             rule = f"must be unique, and {_where(first)} has it already"
             key = f"{source.key}, key" if source.key else "key"
             problems.append(Problem(source.file, key, shown(source.item.key), rule))
+        alike = faces.setdefault(appearance(source.item.key), source)
+        if first is source is not alike:
+            mine, other = source.item.key, alike.item.key
+            found = shown(mine) + peculiar(mine, other)
+            rule = (
+                f"must not look the same as {shown(other)}{peculiar(other, mine)}, the key of "
+                f"{_where(alike)}"
+            )
+            key = f"{source.key}, key" if source.key else "key"
+            problems.append(Problem(source.file, key, found, rule))
         size = _size(source.item)
         # Only files of the same size can be the same: the others need not be read.
         if sizes[size] == 1:
@@ -225,6 +237,9 @@ def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) 
         if first is not source:
             rule = "every item must differ from the others"
             value = f"the same content as {_where(first)}"
+            if source.item.text != first.item.text:
+                mine, other = source.item.text, first.item.text
+                value = f"{shown(mine)}{peculiar(mine, other)}, which looks like {_where(first)}"
             problems.append(Problem(source.file, source.key, value, rule))
 
 
@@ -233,11 +248,16 @@ def _where(source: Source) -> str:
 
 
 def _size(item: Item) -> int:
-    return len(item.text.encode()) if item.file is None else item.file.stat().st_size
+    return len(_face(item.text).encode()) if item.file is None else item.file.stat().st_size
+
+
+def _face(text: str) -> str:
+    """A text as it looks, line by line."""
+    return "\n".join(map(appearance, text.splitlines()))
 
 
 def _digest(item: Item) -> str:
     if item.file is None:
-        return hashlib.sha256(item.text.encode()).hexdigest()
+        return hashlib.sha256(_face(item.text).encode()).hexdigest()
     with item.file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lore_active.cells import COLUMNS, Labels, Place, names_of, numbered
 from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.formats import read_table
+from lore_active.frames import sheet_of
+from lore_active.tables import Table, at_start, named_or_three
 from lore_active.types import Floats, Indices
 
-COLUMNS = ("anchor", "nearer", "farther")
 FEWEST_ITEMS = 3
+# Far beyond any set of stimuli, and what memory and time of a fit can bear.
+MAX_ITEMS = 100_000
+# So many items may be numbered with any gaps; of more, half must occur.
+FREELY_NUMBERED = 100
+# Whole weights are as many answers; beyond this somebody meant something else.
+MAX_REPEATED = 10_000_000
+RULE_OF_Y = (
+    "must hold a response for each question: True or 1 where the first option is nearer, False, 0 "
+    "or -1 where the second is"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,234 +58,220 @@ class Triplets:
             self.labels,
         )
 
+    @property
+    def weighted(self) -> bool:
+        """Whether some answer counts more or less than one."""
+        return bool((self.weight != 1.0).any())
+
+    @property
+    def unseen(self) -> NDArray[np.int64]:
+        """The items that no answer is about."""
+        seen = np.zeros(self.n_objects, dtype=bool)
+        for column in (self.anchor, self.nearer, self.farther):
+            seen[column] = True
+        return np.flatnonzero(~seen)
+
+    def occurring(self) -> Triplets:
+        """The same answers among the items that occur in them, numbered in the same order."""
+        gone = self.unseen
+        if not len(gone):
+            return self
+        left = np.delete(np.arange(self.n_objects), gone)
+        number = np.full(self.n_objects, -1, dtype=np.int32)
+        number[left] = np.arange(len(left))
+        a, i, j = (number[column] for column in (self.anchor, self.nearer, self.farther))
+        labels = None if self.labels is None else tuple(self.labels[item] for item in left)
+        return Triplets(a, i, j, self.weight, len(left), labels)
+
+    def refuse_weights(self, what: str) -> None:
+        """Say so where `what` counts every answer once, and some answer has another weight."""
+        if self.weighted:
+            raise InvalidTriplets(f"The answers have weights, but {what} counts each answer once.")
+
+    def repeated(self, what: str) -> Triplets:
+        """The same answers without weights: an answer of weight 3 three times, one of 0 not at all.
+
+        `what` counts answers one by one; weights that are not whole numbers are refused.
+        """
+        if not self.weighted:
+            return self
+        times = np.floor(self.weight)
+        if (times != self.weight).any():
+            row = int(np.flatnonzero(times != self.weight)[0])
+            raise InvalidTriplets(
+                f"Weight {self.weight[row]:g} of row {row} (counted from 0) is not a whole number, "
+                f"but {what} counts answers one by one. Use whole numbers, or leave weights out."
+            )
+        if times.sum() > MAX_REPEATED:
+            raise InvalidTriplets(
+                f"The weights add up to {times.sum():.0f} answers, but {what} takes at most "
+                f"{MAX_REPEATED}."
+            )
+        rows = np.repeat(np.arange(len(self)), times.astype(np.int64))
+        return replace(self.take(rows), weight=np.ones(len(rows)))
+
 
 def as_triplets(
     source: Any,
     n_objects: int | None = None,
     sample_weight: ArrayLike | None = None,
     labels: Sequence[str] | None = None,
+    y: ArrayLike | None = None,
 ) -> Triplets:
-    """Validate answers from an array-like, a file path or an earlier `Triplets`.
+    """Validate answers from an array-like, a frame, a file path or an earlier `Triplets`.
 
-    Rows are (anchor, nearer, farther), either 0-based item numbers or item labels. Without
-    `labels` the labels found are numbered in sorted order; without `n_objects` the items are
-    those that occur, up to the highest number.
+    Rows are (anchor, nearer, farther), either 0-based item numbers or item labels. Columns that
+    have names are taken by these (`lore_active.tables`). With `y`, rows are questions, and it says
+    whether the first option is nearer. Without `labels` the labels found are numbered in sorted
+    order; without `n_objects` the items are those that occur, up to the highest number.
     """
     if isinstance(source, Triplets):
-        weight = source.weight if sample_weight is None else sample_weight
-        known = source.labels if labels is None else labels
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
-        return _from_numbers(rows, n_objects or source.n_objects, weight, known, _array_row)
+        weights = source.weight if source.weighted else None
+        table = Table("", rows, None, weights, source.labels, kind="answers")
+        n_objects = n_objects or source.n_objects
+    else:
+        table = _table(source)
+    cells, known = numbered(table, labels)
+    count = _item_count(cells, n_objects, known, table.place)
+    rows = _in_range(cells, count, table.place)
+    if known is None and labels is None:
+        known = names_of(rows, table, count)
+    swapped = ~first_nearer(table, y, len(rows))
+    rows[swapped] = rows[swapped][:, [0, 2, 1]]
+    a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
+    _refuse_repeated(a, i, j, table.place)
+    return Triplets(a, i, j, weights_of(table, sample_weight, len(a)), count, known)
+
+
+def _table(source: Any) -> Table:
     if isinstance(source, (str, os.PathLike)):
-        table = read_table(source)
-        weights = table.weights if sample_weight is None else sample_weight
-        known = table.labels if labels is None else labels
-        return _from_cells(table.rows, n_objects, weights, known, table.place)
-    return _from_cells(source, n_objects, sample_weight, labels, _array_row)
-
-
-def _array_row(row: int) -> str:
-    return f"row {row} (counted from 0)"
-
-
-def _sentence(start: str) -> str:
-    return start[:1].upper() + start[1:]
+        return read_table(source)
+    if hasattr(source, "todense"):
+        _fail("Sparse input is not supported: pass answers as rows (anchor, nearer, farther).")
+    sheet = sheet_of(source)
+    if sheet is not None:
+        return named_or_three(sheet)
+    if not isinstance(source, (list, tuple, np.ndarray)) and hasattr(source, "__array__"):
+        array = np.asarray(source)
+        if array.ndim == 2:
+            return Table("", array)
+    return Table("", source)
 
 
 def _fail(message: str) -> NoReturn:
     raise InvalidTriplets(message)
 
 
-def _from_cells(
-    cells: Any,
-    n_objects: int | None,
-    weights: ArrayLike | None,
-    labels: Sequence[str] | None,
-    place: Callable[[int], str],
-) -> Triplets:
-    """Tell numbers from labels, then check."""
-    array = cells if isinstance(cells, np.ndarray) else _rectangular(cells, place)
-    if array.size == 0:
-        _fail("There are no answers: at least one triplet (anchor, nearer, farther) is needed.")
-    if array.ndim != 2 or array.shape[1] != 3:
-        _fail(
-            f"Answers have shape {array.shape}, but must have three columns: "
-            "anchor, nearer, farther."
-        )
-    if array.dtype.kind in "iu":
-        return _from_numbers(array, n_objects, weights, labels, place)
-    if array.dtype.kind == "f":
-        return _from_numbers(_whole(array, place), n_objects, weights, labels, place)
-    if array.dtype.kind not in "OUS":
-        _fail(f"Items must be whole numbers or labels, not {array.dtype.name}.")
-    numeric = np.array([[_number(cell) for cell in row] for row in array], dtype=float)
-    is_label = np.array([[_is_label(cell) for cell in row] for row in array])
-    if labels is not None or is_label.all():
-        return _from_labels(array, n_objects, weights, labels, place)
-    if is_label.any():
-        # Name a cell of the rarer kind: that is the one which is out of place.
-        odd = is_label if is_label.mean() <= 0.5 else ~is_label
-        row, column = np.argwhere(odd)[0]
-        _fail(
-            f"Labels and numbers are mixed: {place(int(row))} has {array[row, column]!r} as "
-            f"{COLUMNS[column]}. Items must be all numbers (from 0) or all labels."
-        )
-    return _from_numbers(_whole(numeric, place), n_objects, weights, labels, place)
-
-
-def _rectangular(cells: Any, place: Callable[[int], str]) -> NDArray[Any]:
-    """An array-like as a two-dimensional array, with ragged rows named."""
-    try:
-        rows = [list(row) for row in cells]
-    except TypeError:
-        _fail(f"Answers must be rows of three items, not {cells!r:.60}.")
-    for number, row in enumerate(rows):
-        if len(row) != 3:
-            _fail(
-                f"Ragged answers: {place(number)} has {len(row)} values, but each row must have "
-                "three: anchor, nearer, farther."
-            )
-        for cell in row:
-            if isinstance(cell, (bool, np.bool_)) or not isinstance(
-                cell, (str, int, float, np.integer, np.floating)
-            ):
-                _fail(f"Items must be numbers or labels: {place(number)} has {cell!r:.60}.")
-    kinds = {isinstance(cell, str) for row in rows for cell in row}
-    if kinds == {False}:
-        if all(isinstance(cell, (int, np.integer)) for row in rows for cell in row):
-            return np.array(rows, dtype=object if _too_large(rows) else np.int64)
-        return np.array(rows, dtype=float)
-    return np.array(rows, dtype=object)
-
-
-def _too_large(rows: list[list[Any]]) -> bool:
-    return any(abs(int(cell)) >= 2**62 for row in rows for cell in row)
-
-
-def _number(cell: Any) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
-
-
-def _is_label(cell: Any) -> bool:
-    """Whether a cell is text that is no number; an empty cell or `nan` is a missing value."""
-    if not isinstance(cell, (str, bytes)):
-        return False
-    text = cell.decode() if isinstance(cell, bytes) else cell
-    if not text.strip():
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return True
-    return False
-
-
-def _whole(array: NDArray[Any], place: Callable[[int], str]) -> NDArray[np.int64]:
-    """Floats that are whole numbers, as integers."""
-    with np.errstate(invalid="ignore"):
-        good = np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)
-    if not good.all():
-        row, column = np.argwhere(~good)[0]
-        value = array[row, column]
-        what = "is missing or not a number" if np.isnan(value) else "is not a whole number"
-        _fail(
-            f"{_sentence(place(int(row)))}: {COLUMNS[column]} {value} {what}. "
-            "Items are numbered 0, 1, 2, …"
-        )
-    return array.astype(np.int64)
-
-
-def _from_labels(
-    array: NDArray[Any],
-    n_objects: int | None,
-    weights: ArrayLike | None,
-    labels: Sequence[str] | None,
-    place: Callable[[int], str],
-) -> Triplets:
-    text = [[_text(cell) for cell in row] for row in array]
-    known = tuple(sorted({cell for row in text for cell in row}) if labels is None else labels)
-    _check_labels(known)
-    number = {label: index for index, label in enumerate(known)}
-    rows = np.empty((len(text), 3), dtype=np.int64)
-    for row, cells in enumerate(text):
-        for column, cell in enumerate(cells):
-            if cell not in number:
-                _fail(
-                    f"{_sentence(place(row))}: {COLUMNS[column]} {cell!r} is not among the "
-                    f"{len(known)} known labels."
-                )
-            rows[row, column] = number[cell]
-    return _from_numbers(rows, n_objects, weights, known, place)
-
-
-def _text(cell: Any) -> str:
-    return (cell.decode() if isinstance(cell, bytes) else str(cell)).strip()
-
-
-def _check_labels(labels: tuple[str, ...]) -> None:
-    seen: set[str] = set()
-    for label in labels:
-        if label in seen:
-            _fail(f"Label {label!r} stands twice in the list of labels.")
-        seen.add(label)
-
-
-def _from_numbers(
-    rows: NDArray[Any],
-    n_objects: int | None,
-    weights: ArrayLike | None,
-    labels: Sequence[str] | None,
-    place: Callable[[int], str],
-) -> Triplets:
-    """The checks that every source ends in."""
-    known = None if labels is None else tuple(labels)
-    count = _item_count(rows, n_objects, known)
-    bad = (rows < 0) | (rows >= count)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        _fail(
-            f"{_sentence(place(int(row)))}: {COLUMNS[column]} {rows[row, column]} is out of "
-            f"range: there are {count} items, numbered 0 to {count - 1}."
-        )
-    a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
-    repeated = (a == i) | (a == j) | (i == j)
-    if repeated.any():
-        row = int(np.flatnonzero(repeated)[0])
-        _fail(
-            f"{_sentence(place(row))}: ({a[row]}, {i[row]}, {j[row]}) names an item twice. "
-            "Anchor, nearer and farther must be three different items."
-        )
-    return Triplets(a, i, j, _weights(weights, len(a), place), count, known)
-
-
-def _item_count(rows: NDArray[Any], n_objects: int | None, labels: tuple[str, ...] | None) -> int:
+def _item_count(rows: NDArray[Any], n_objects: int | None, labels: Labels, place: Place) -> int:
     if n_objects is None:
-        return max(int(rows.max()) + 1, FEWEST_ITEMS) if labels is None else len(labels)
+        return _counted(rows, place) if labels is None else len(labels)
     if isinstance(n_objects, bool) or not isinstance(n_objects, (int, np.integer)):
         raise InvalidParameter(f"n_objects is {n_objects!r}, but must be a whole number.")
     if n_objects < FEWEST_ITEMS:
         raise InvalidParameter(f"n_objects is {n_objects}, but a triplet needs three items.")
+    if n_objects > MAX_ITEMS:
+        raise InvalidParameter(f"n_objects is {n_objects}, but must be at most {MAX_ITEMS}.")
     if labels is not None and len(labels) != n_objects:
         raise InvalidParameter(f"n_objects is {n_objects}, but there are {len(labels)} labels.")
     return int(n_objects)
 
 
-def _weights(weights: ArrayLike | None, count: int, place: Callable[[int], str]) -> Floats:
-    if weights is None:
+def _counted(rows: NDArray[Any], place: Place) -> int:
+    """How many items there are, if they are numbered as those that occur."""
+    row, column = np.unravel_index(int(rows.argmax()), rows.shape)
+    highest = rows[row, column]
+    where = f"{at_start(place(int(row)))}: {COLUMNS[column]} {highest:.0f}"
+    cure = "Number the items 0, 1, 2, …, or give them as labels (text)"
+    if highest >= MAX_ITEMS:
+        _fail(f"{where} is too large: there can be at most {MAX_ITEMS} items. {cure}.")
+    count = max(int(highest) + 1, FEWEST_ITEMS)
+    used = np.count_nonzero(np.bincount(rows[rows >= 0].astype(np.int64)))
+    if count > FREELY_NUMBERED and count > 2 * used:
+        _fail(
+            f"{where} would make {count} items, but only {used} numbers occur. {cure}; or pass "
+            f"n_objects={count} (--items {count}) if there are so many."
+        )
+    return count
+
+
+def _in_range(rows: NDArray[Any], count: int, place: Place) -> NDArray[Any]:
+    bad = (rows < 0) | (rows >= count)
+    if bad.any():
+        row, column = (int(at) for at in np.argwhere(bad)[0])
+        _fail(
+            f"{at_start(place(row))}: {COLUMNS[column]} {rows[row, column]:.0f} is out of range: "
+            f"there are {count} items, numbered 0 to {count - 1}."
+        )
+    return rows.astype(np.int64)
+
+
+def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
+    repeated = (a == i) | (a == j) | (i == j)
+    if repeated.any():
+        row = int(np.flatnonzero(repeated)[0])
+        _fail(
+            f"{at_start(place(row))}: ({a[row]}, {i[row]}, {j[row]}) names an item twice. "
+            "Anchor, nearer and farther must be three different items."
+        )
+
+
+def _aligned(values: NDArray[Any], table: Table, count: int, what: str) -> NDArray[Any]:
+    """One value for each row of the source, without those of rows that were set aside."""
+    total = count + table.set_aside
+    if values.shape != (total,):
+        aside = f" ({table.set_aside} of them set aside)" if table.set_aside else ""
+        _fail(f"{what} has shape {values.shape}, but there are {total} rows{aside}.")
+    return values if table.kept is None else values[table.kept]
+
+
+def first_nearer(table: Table, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
+    """Whether each row's first option is nearer: always, unless somebody says so."""
+    if y is not None and (table.kind == "answers" or table.responses is not None):
+        _fail("Which option is nearer is known without y: y is for questions.")
+    told = table.responses if y is None else y
+    if told is None:
+        if table.kind == "questions":
+            _fail(
+                f"{at_start(table.name)} says what was asked, but not what was chosen: add the "
+                "column chosen, or pass y."
+            )
+        return np.ones(count, dtype=bool)
+    values = np.asarray(told)
+    if values.ndim != 1:
+        _fail(f"y is {told!r:.40}, but {RULE_OF_Y}. n_objects is passed by its name.")
+    values = _aligned(values, table, count, "y")
+    if values.dtype.kind == "b":
+        return values
+    good = np.isin(values, (0, 1) if not (values == -1).any() else (-1, 1))
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        _fail(
+            f"{at_start(table.place(row))}: y is {values[row]!s}, but {RULE_OF_Y} (0 and -1 not "
+            "mixed). Weights are passed as sample_weight."
+        )
+    return np.asarray(values == 1)
+
+
+def weights_of(table: Table, sample_weight: ArrayLike | None, count: int) -> Floats:
+    """How much each of the table's answers counts."""
+    if sample_weight is not None and table.weights is not None:
+        _fail("The answers have weights of their own: pass no sample_weight, or leave them out.")
+    given = table.weights if sample_weight is None else sample_weight
+    if given is None:
         return np.ones(count)
     try:
-        array = np.asarray(weights, dtype=np.float64)
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         _fail("Weights must be numbers, one for each answer.")
-    if array.shape != (count,):
+    if sample_weight is not None:
+        array = _aligned(array, table, count, "sample_weight")
+    elif array.shape != (count,):
         _fail(f"Weights have shape {array.shape}, but there are {count} answers.")
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        _fail(f"{_sentence(place(row))}: weight {array[row]} is not a number of 0 or more.")
+        _fail(f"{at_start(table.place(row))}: weight {array[row]} is not a number of 0 or more.")
     if not array.sum() > 0:
         _fail("All weights are 0: at least one answer must count.")
     return np.ascontiguousarray(array)

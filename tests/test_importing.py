@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lore_active.errors import InvalidTriplets
-from lore_active.formats import Table, read_table
+from lore_active.formats import read_table
 from lore_active.matching import matched
 from lore_active.observers import gaussian_space, simulated_answers
 from lore_active.study import Item
+from lore_active.tables import Table
 from server import log
 from server.commands import main
 from server.exports import csv_text
@@ -241,6 +242,53 @@ def test_salmon_names_before_numbers(tmp_path):
     assert matched(read_table(file), [item(key) for key in "abcd"]).rows == [(0, 1, 2)]
 
 
+def test_a_name_that_is_unknown_does_not_make_the_others_numbers(tmp_path):
+    file = tmp_path / "responses.csv"
+    file.write_text(
+        "head,winner,loser,head_filename,winner_filename,loser_filename\n"
+        "0,1,2,word03,word02,word01\n1,2,3,word02,word01,wrod00\n"
+    )
+    with pytest.raises(InvalidTriplets, match=r"1 item is not in this study: 'wrod00' \(line 3\)"):
+        matched(read_table(file), words(0, 1, 2, 3))
+    assert matched(read_table(file), words(0, 1, 2, 3), "number").rows == [(0, 1, 2), (1, 2, 3)]
+
+
+def test_center_left_right_answer_is_brought_in(desk, tmp_path):
+    rows = simulated_answers(SPACE, 40, 3).tolist()
+    file = tmp_path / "responses.csv"
+    lines = ["Participant ID,Timestamp,Center,Left,Right,Answer,Response Time (s),Alg Label"]
+    for at, row in enumerate(rows):
+        a, i, j = (f"word{one:02d}" for one in row)
+        left, right = (i, j) if at % 2 else (j, i)
+        lines.append(f"p{at % 3},2001-01-01 00:00:00.{at:06d},{a},{left},{right},{i},1.2,Random")
+    lines.append("p0,2001-01-01 00:00:01,word00,word01,word02,,1.2,Random")
+    file.write_text("\n".join(lines) + "\n")
+    told = json.loads(run("import", file, desk.folder, "--json"))
+    assert (told["answers"], told["by"], told["set_aside"]) == (40, "name", 1)
+    stored = desk.rows("SELECT anchor, nearer, farther FROM prior_answers ORDER BY id")
+    assert stored == [tuple(row) for row in rows]
+
+
+def test_a_header_by_other_names_is_not_brought_in_as_an_answer(desk, tmp_path):
+    file = tmp_path / "pilot.csv"
+    file.write_text("target,closer,further\nword00,word01,word02\n")
+    assert json.loads(run("import", file, desk.folder, "--json"))["answers"] == 1
+    file.write_text("thing,same,other\nword00,word01,word02\nword02,word01,word00\n")
+    said = run("import", file, desk.folder, fails=True)
+    assert "Line 1 of pilot.csv is 'thing,same,other', which is not a header" in said
+    file.write_text("anchor,left,right\nword00,word01,word02\n")
+    assert "not what was chosen" in run("import", file, desk.folder, fails=True)
+
+
+def test_responses_of_arrays_are_heard(tmp_path):
+    np.savez(
+        tmp_path / "a.npz",
+        triplets=np.array([[0, 1, 2], [0, 1, 2]]),
+        responses=np.array([True, False]),
+    )
+    assert matched(read_table(tmp_path / "a.npz"), words(0, 1, 2)).rows == [(0, 1, 2), (0, 2, 1)]
+
+
 def test_triplettools_checks_are_set_aside(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(
@@ -257,7 +305,7 @@ def test_weights_are_numbers_of_answers(tmp_path):
     file.write_text("anchor,nearer,farther,weight\na,b,c,2\nb,a,c,0\n")
     assert matched(read_table(file), [item(key) for key in "abc"]).rows == [(0, 1, 2)] * 2
     file.write_text("anchor,nearer,farther,weight\na,b,c,0.5\n")
-    with pytest.raises(InvalidTriplets, match=r"line 2 of w.csv: weight 0.5 is not a whole"):
+    with pytest.raises(InvalidTriplets, match=r"Line 2 of w.csv: weight 0.5 is not a whole"):
         matched(read_table(file), [item(key) for key in "abc"])
 
 

@@ -1,0 +1,77 @@
+"""Labels that differ but look the same: accents in two forms, invisible characters, odd spaces."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+# Beside characters that only steer the text around them (category Cf): joiners of letters,
+# fillers, and selectors of a variant.
+_INVISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+        *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+    )
+    for code in range(first, last + 1)
+)
+# Characters of the category Cf that are seen: signs around numbers, and the letters that tell the
+# flags of a country's parts apart.
+_VISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        *((0x0600, 0x0605), (0x06DD, 0x06DD), (0x070F, 0x070F), (0x0890, 0x0891)),
+        *((0x08E2, 0x08E2), (0x110BD, 0x110BD), (0x110CD, 0x110CD), (0xE0020, 0xE007F)),
+    )
+    for code in range(first, last + 1)
+)
+# More names than these are not read anyway.
+MAX_NAMED = 4
+
+
+def unified(label: str) -> str:
+    """A label as it is compared: accents stored in one way (NFC), no space around it."""
+    return unicodedata.normalize("NFC", label).strip()
+
+
+def appearance(label: str) -> str:
+    """What a reader can tell of a label: nothing invisible, one kind of space."""
+    seen = "".join(
+        " " if character.isspace() else character
+        for character in unicodedata.normalize("NFC", label)
+        if character.isspace() or not _is_invisible(character)
+    )
+    # What was invisible may have kept an accent from its letter.
+    return unicodedata.normalize("NFC", " ".join(seen.split()))
+
+
+def look_alike(labels: Iterable[str]) -> tuple[str, str] | None:
+    """The first two labels that differ and look the same."""
+    seen: dict[str, str] = {}
+    for label in labels:
+        first = seen.setdefault(appearance(label), label)
+        if first != label:
+            return first, label
+    return None
+
+
+def peculiar(label: str, other: str) -> str:
+    """What `label` has and `other` has not, by Unicode names in brackets; empty for nothing."""
+    parts = SequenceMatcher(None, other, label, autojunk=False).get_opcodes()
+    found = [
+        unicodedata.name(character, f"U+{ord(character):04X}")
+        for tag, _, _, first, last in parts
+        if tag != "equal"
+        for character in label[first:last]
+    ]
+    if not found:
+        return ""
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return f" (with {', '.join(found[:MAX_NAMED])}{more})"
+
+
+def _is_invisible(character: str) -> bool:
+    if character in _INVISIBLE:
+        return True
+    return unicodedata.category(character) in ("Cf", "Cc") and character not in _VISIBLE

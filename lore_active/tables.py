@@ -1,0 +1,331 @@
+"""Tables of answers: which columns say what, whatever they are called, in files and in frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.errors import InvalidTriplets
+
+# The names that each column may have, the usual one first. Case, spaces and punctuation do not
+# count. Nearer and farther are told outright, or the two options and which of them was chosen.
+ROLES: dict[str, tuple[str, ...]] = {
+    "anchor": (
+        *("anchor", "head", "center", "centre", "target", "query"),
+        *("reference", "ref", "probe", "standard"),
+    ),
+    "nearer": (
+        *("nearer", "near", "winner", "closer", "close", "chosen", "selected"),
+        *("more_similar", "similar", "positive"),
+    ),
+    "farther": (
+        *("farther", "far", "loser", "further", "rejected", "unchosen", "unselected"),
+        *("less_similar", "dissimilar", "negative"),
+    ),
+    "left": ("left", "option_1", "option_a", "choice_1", "choice_a"),
+    "right": ("right", "option_2", "option_b", "choice_2", "choice_b"),
+    "chosen": ("chosen", "answer", "winner", "choice", "selected", "response"),
+}
+ANSWER = ("anchor", "nearer", "farther")
+SHOWN = ("anchor", "left", "right", "chosen")
+QUESTION = ("anchor", "left", "right")
+# Sets that are taken first, so that a file with further columns is read as its program meant it.
+FIRST = (
+    ("anchor", "nearer", "farther"),
+    ("head", "winner", "loser"),
+    ("anchor", "left", "right", "chosen"),
+    ("center", "left", "right", "answer"),
+    ("head", "left", "right", "winner"),
+)
+# Names of the items that other columns give as numbers: Salmon's, then tripletTools'.
+NAMES = (("head_filename", "winner_filename", "loser_filename"), FIRST[3])
+WEIGHT = ("weight", "weights", "sample_weight")
+# Rows with these cells are not judgements of similarity that a model should fit.
+SET_ASIDE = {
+    "purpose": ("practice", "catch"),
+    "samplealg": ("check", "catch", "practice"),
+    "excluded": ("1", "true"),
+}
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as it came: the names of its columns, and the cells of each when asked for.
+
+    `lines` are those of a file that the rows were in.
+    """
+
+    name: str
+    header: Sequence[str]
+    column: Callable[[int], NDArray[Any]]
+    lines: Sequence[int] | None = None
+
+    def place(self, row: int) -> str:
+        """How to tell a person where a row is."""
+        if self.lines is None:
+            return f"row {row} (counted from 0)" + (f" of {self.name}" if self.name else "")
+        return f"line {self.lines[row]} of {self.name}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of three cells as they were in a file or frame, and where each row was.
+
+    names: the same cells by name, where the source has both numbers and names. labels: the names
+    of the numbers, in their order. set_aside: how many rows are not here: practice, checks,
+    skipped questions, excluded participants. kept: which rows of the source these are, if not
+    all. kind: whether the columns' names say that nearer comes before farther, or that options
+    come as they were shown; "rows" are not named. responses: whether the first option is nearer.
+    """
+
+    name: str
+    rows: Any
+    lines: Sequence[int] | None = None
+    weights: Any = None
+    labels: tuple[str, ...] | None = None
+    names: Any = None
+    set_aside: int = 0
+    kept: NDArray[np.int64] | None = None
+    kind: Literal["answers", "questions", "rows"] = "rows"
+    responses: Any = None
+
+    def place(self, row: int) -> str:
+        """How to tell a person where a row is."""
+        at = row if self.kept is None else int(self.kept[row])
+        return Sheet(self.name, (), _nothing, self.lines).place(at)
+
+
+def _nothing(_: int) -> NDArray[Any]:
+    return np.empty(0)
+
+
+def at_start(place: str) -> str:
+    """A place as the first word of a sentence."""
+    return place[:1].upper() + place[1:]
+
+
+def known_headers() -> str:
+    """Every column that is understood, in one sentence."""
+
+    def also(role: str) -> str:
+        first, *others = ROLES[role]
+        return f"{first} (or {', '.join(others)})"
+
+    told = [also(role) for role in ("anchor", "nearer", "farther", "left", "right", "chosen")]
+    return (
+        f"Understood are {told[0]}, {told[1]} and {told[2]}; or anchor, {told[3]}, {told[4]} and "
+        f"{told[5]}"
+    )
+
+
+def normal(name: str) -> str:
+    """A column's name without what does not count."""
+    return re.sub(r"[\W_]+", "", str(name)).casefold()
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a number, or text that is one; 1_000 and other scripts' digits are not."""
+    if isinstance(cell, (bytes, str)):
+        text = cell.decode() if isinstance(cell, bytes) else cell
+        return NUMBER.fullmatch(text.strip().lower()) is not None
+    return isinstance(cell, (int, float, np.integer, np.floating)) and not isinstance(cell, bool)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing: None, not a number, an empty text, or a library's own mark."""
+    if isinstance(cell, (str, bytes)):
+        return not cell.strip() or cell.strip().lower() in ("nan", b"nan")
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # pandas' NA refuses to be compared
+        return True
+
+
+def is_header(header: Sequence[str]) -> bool:
+    """Whether these are names of columns that hold answers."""
+    return _found(header, (*FIRST,), (ANSWER, SHOWN)) is not None
+
+
+def names_a_column(cell: str) -> bool:
+    """Whether a cell is one of the names that this program or tripletTools give to columns."""
+    return cell.casefold() in {*FIRST[0], *FIRST[1]}
+
+
+def answers_in(sheet: Sheet) -> Table | None:
+    """The sheet's answers, by the names of its columns; None where they are not understood.
+
+    Columns that say what was asked, but not what was chosen, give questions.
+    """
+    found = _found(sheet.header, FIRST, (ANSWER, SHOWN, QUESTION))
+    if found is None:
+        return None
+    roles, at = found
+    total = len(_cells(sheet, at[0]))
+    kept = _judgements(sheet, total)
+    cells = [_cells(sheet, k, total)[kept] for k in at]
+    if roles == SHOWN:
+        rows, answered = _as_chosen(sheet, cells, kept)
+        kept = kept[answered]
+    else:
+        rows = stacked(cells)
+    return Table(
+        sheet.name,
+        rows,
+        sheet.lines,
+        _weights(sheet, kept, total),
+        names=_names(sheet, at, kept, total),
+        set_aside=total - len(kept),
+        kept=kept if len(kept) < total else None,
+        kind="questions" if roles == QUESTION else "answers",
+    )
+
+
+def named_or_three(sheet: Sheet) -> Table:
+    """The sheet's answers by the names of its columns, or by their order if there are three."""
+    table = answers_in(sheet)
+    if table is not None:
+        return table
+    header = [str(name) for name in sheet.header]
+    if len(header) != 3 or any(names_a_column(name) for name in header):
+        raise InvalidTriplets(
+            f"The columns of {sheet.name} are {', '.join(map(repr, header))[:200] or 'none'}. "
+            f"{known_headers()}; or exactly three columns in the order anchor, nearer, farther."
+        )
+    first = _cells(sheet, 0)
+    return Table(sheet.name, stacked([_cells(sheet, k, len(first)) for k in range(3)]))
+
+
+def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns side by side, as numbers where all are."""
+    if all(column.dtype.kind in "iuf" for column in columns):
+        return np.column_stack(columns)
+    return np.column_stack([column.astype(object) for column in columns])
+
+
+def _cells(sheet: Sheet, k: int, total: int | None = None) -> NDArray[Any]:
+    cells = sheet.column(k)
+    if cells.ndim != 1 or (total is not None and len(cells) != total):
+        raise InvalidTriplets(
+            f"The column {str(sheet.header[k])!r} of {sheet.name} has shape {cells.shape}, but "
+            + ("a column must be one-dimensional." if total is None else f"there are {total} rows.")
+        )
+    return cells
+
+
+def _found(
+    header: Sequence[str], first: Iterable[tuple[str, ...]], roles: Iterable[tuple[str, ...]]
+) -> tuple[tuple[str, ...], list[int]] | None:
+    """Which kind of columns there are, and where each of them is."""
+    names = [normal(name) for name in header]
+    for wanted in first:
+        if all(names.count(normal(name)) for name in wanted):
+            return (
+                ANSWER if len(wanted) == 3 else SHOWN,
+                [_only(header, names, [name]) for name in wanted],
+            )
+    for kind in roles:
+        if all(any(normal(name) in names for name in ROLES[role]) for role in kind):
+            return kind, [_only(header, names, ROLES[role]) for role in kind]
+    return None
+
+
+def _only(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int:
+    """Where the one column of these names is."""
+    at = [k for k, name in enumerate(names) if name in {normal(one) for one in wanted}]
+    if len(at) > 1:
+        both = " and ".join(repr(str(header[k])) for k in at)
+        raise InvalidTriplets(
+            f"The columns {both} could both be the {wanted[0]}: rename or leave out all but one."
+        )
+    return at[0]
+
+
+def _judgements(sheet: Sheet, total: int) -> NDArray[np.int64]:
+    """The rows that are to be fitted."""
+    names = [normal(name) for name in sheet.header]
+    keep = np.ones(total, dtype=bool)
+    for column, marks in SET_ASIDE.items():
+        if column in names:
+            cells = _cells(sheet, names.index(column), total).tolist()
+            keep &= np.array([_mark(cell) not in marks for cell in cells], dtype=bool)
+    return np.flatnonzero(keep)
+
+
+def _mark(cell: Any) -> str:
+    return str(cell).strip().lower().removesuffix(".0")
+
+
+def _as_chosen(
+    sheet: Sheet, cells: Sequence[NDArray[Any]], kept: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Rows (anchor, nearer, farther), and which of `kept` they are: without a choice, no answer."""
+    nearer, farther, answered = [], [], []
+    for row, (left, right, chosen) in enumerate(zip(*(c.tolist() for c in cells[1:]), strict=True)):
+        side = _side(left, right, chosen)
+        if side is None:
+            if is_missing(chosen) or chosen in ("NA", "NaN", "null", "None"):
+                continue
+            raise InvalidTriplets(
+                f"{at_start(sheet.place(kept[row]))}: {chosen!r} was chosen, but {left!r} and "
+                f"{right!r} were shown. The column must hold one of the two, or left or right."
+            )
+        answered.append(row)
+        nearer.append(left if side == "left" else right)
+        farther.append(right if side == "left" else left)
+    rows = np.asarray(answered, dtype=np.int64)
+    kind = object if any(c.dtype.kind not in "iuf" for c in cells[:3]) else None
+    options = [np.array(column, dtype=kind) for column in (nearer, farther)]
+    return stacked([cells[0][rows], *options]), rows
+
+
+def _side(left: Any, right: Any, chosen: Any) -> str | None:
+    """Which option was chosen: told as the option itself, or as its side."""
+    for side, option in (("left", left), ("right", right)):
+        if _same(chosen, option):
+            return side
+    text = chosen.strip().lower() if isinstance(chosen, str) else ""
+    return text if text in ("left", "right") else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip() == other.strip()
+    return bool(is_number(one) and is_number(other) and float(one) == float(other))
+
+
+def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> list[float] | None:
+    names = [normal(name) for name in sheet.header]
+    if not any(normal(name) in names for name in WEIGHT):
+        return None
+    cells = _cells(sheet, _only(sheet.header, names, WEIGHT), total)[kept]
+    weights = []
+    for row, cell in zip(kept, cells.tolist(), strict=True):
+        if not is_number(cell) or is_missing(cell):
+            raise InvalidTriplets(f"{at_start(sheet.place(row))}: weight {cell!r} is not a number.")
+        weights.append(float(cell))
+    return weights
+
+
+def _names(
+    sheet: Sheet, at: Sequence[int], kept: NDArray[np.int64], total: int
+) -> NDArray[Any] | None:
+    """The names of items that the columns `at` give by number, where other columns have them."""
+    for wanted in NAMES:
+        found = _found(sheet.header, [wanted], ())
+        if found is None or found[1] == list(at):
+            continue
+        cells = [_cells(sheet, k, total)[kept] for k in found[1]]
+        if len(wanted) == 3:
+            return stacked(cells)
+        rows, answered = _as_chosen(sheet, cells, kept)
+        if len(answered) == len(kept):
+            return rows
+    return None
