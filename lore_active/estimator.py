@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from lore_active.fit import fit, random_start
 from lore_active.metrics import triplet_accuracy
 from lore_active.pairs import as_pairs
 from lore_active.solver import Settings
-from lore_active.triplets import as_triplets
+from lore_active.triplets import Triplets, as_triplets
 from lore_active.types import Floats
 
 
@@ -79,11 +80,21 @@ class LORE:
     def fit(
         self,
         X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
         n_objects: int | None = None,
         init: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> LORE:
-        """Fit answers: rows (anchor, nearer, farther), a file of them, or `Triplets`."""
+        """Fit answers.
+
+        X: rows (anchor, nearer, farther), as an array-like, a pandas or polars frame, a file or
+            `Triplets`; columns that have names are taken by these.
+        y: only for rows that are questions (anchor, one option, the other): True or 1 where the
+            first option is nearer, False, 0 or -1 where the second is.
+        sample_weight: how much each answer counts.
+        n_objects: the number of items, if not all of them occur. init: coordinates to start from.
+        """
         settings = Settings(
             lam=self.lam,
             power=self.p,
@@ -93,7 +104,9 @@ class LORE:
             n_components=self.n_components,
             trim=self.trim,
         )
-        triplets = as_triplets(X, n_objects, sample_weight)
+        triplets = as_triplets(X, n_objects, sample_weight, y=y)
+        if n_objects is None and triplets.labels is None and not isinstance(X, Triplets):
+            _warn_of_gaps(triplets)
         solution = fit(as_pairs(triplets), settings, self._start(init, triplets.n_objects))
         self.n_objects_ = triplets.n_objects
         self.labels_ = triplets.labels
@@ -110,19 +123,48 @@ class LORE:
     def fit_transform(
         self,
         X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
         n_objects: int | None = None,
         init: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Floats:
         """Fit and return the embedding."""
-        return self.fit(X, n_objects, init, sample_weight).embedding_
+        return self.fit(X, y, sample_weight, n_objects=n_objects, init=init).embedding_
 
-    def score(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Share of answers that the embedding agrees with."""
+    def transform(self, X: Any = None) -> Floats:
+        """The embedding of the items; answers, if given, only have to be about these."""
+        self._need_fit()
+        if X is not None:
+            as_triplets(X, self.n_objects_, labels=self.labels_ or ())
+        return self.embedding_
+
+    def score(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Share of answers that the embedding agrees with; `X`, `y` and weights as in `fit`."""
+        self._need_fit()
+        triplets = as_triplets(X, self.n_objects_, sample_weight, self.labels_ or (), y)
+        return triplet_accuracy(self.embedding_, triplets)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called, as scikit-learn asks it."""
+        return hasattr(self, "embedding_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn needs to know; only called where it is installed."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(categorical=True, string=True),
+        )
+
+    def _need_fit(self) -> None:
         if not hasattr(self, "embedding_"):
             raise NotFitted("This LORE has not been fitted yet: call fit first.")
-        triplets = as_triplets(X, self.n_objects_, sample_weight, self.labels_)
-        return triplet_accuracy(self.embedding_, triplets)
 
     def _start(self, init: ArrayLike | None, n_objects: int) -> Floats | None:
         if init is None:
@@ -149,3 +191,25 @@ def sign_fixed(embedding: Floats) -> Floats:
         return embedding
     largest = np.abs(embedding).argmax(axis=0)
     return np.asarray(embedding * np.sign(embedding[largest, np.arange(embedding.shape[1])]))
+
+
+def unseen_items(triplets: Triplets) -> str:
+    """Which items no answer is about, in a sentence; empty if there are none."""
+    unseen = triplets.unseen
+    if not len(unseen):
+        return ""
+    names = [str(item) if triplets.labels is None else triplets.labels[item] for item in unseen]
+    which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    many = "Items occur" if len(names) > 1 else "An item occurs"
+    them = "their places mean" if len(names) > 1 else "its place means"
+    return f"{many} in no answer, so that {them} nothing: {which}."
+
+
+def _warn_of_gaps(triplets: Triplets) -> None:
+    """Say which numbers were skipped: counting from 1 makes an item 0 that nobody asked about."""
+    if len(triplets.unseen):
+        warnings.warn(
+            f"{unseen_items(triplets)} Items are numbered from 0; pass n_objects if that is meant.",
+            UserWarning,
+            stacklevel=3,
+        )
