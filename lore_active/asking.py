@@ -58,6 +58,7 @@ def chosen(
     tell answers apart, and with few answers a calibrated fit is one that says nothing. Gives as
     well, by rank, how much worse held-out answers are predicted in one dimension more.
     """
+    triplets.refuse_weights("the acquisition model")
     table = _held_out(triplets, seed, most, mapper)
     losses = {
         key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
@@ -93,6 +94,7 @@ def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, Gap]
 
 def refitted(triplets: Triplets, last: Asker) -> Asker:
     """The same after some more answers."""
+    triplets.refuse_weights("the acquisition model")
     pairs, count = as_pairs(triplets), len(triplets)
     return Asker(
         embedding=smooth.fitted(pairs, count, last.noise, last.embedding, fine=True)[0],

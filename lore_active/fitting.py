@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lore_active.estimator import LORE
+from lore_active.estimator import LORE, unseen_items
 from lore_active.formats import write_embedding
 from lore_active.progress import say
 from lore_active.triplets import as_triplets
@@ -68,6 +68,7 @@ def fit(
         "converged": model.converged_,
         "train_accuracy": model.score(triplets),
         "seconds": seconds,
+        "unseen": triplets.unseen.tolist(),
         "singular_values": model.singular_values_[: model.rank_].tolist(),
     }
     if out is not None:
@@ -77,10 +78,12 @@ def fit(
     if as_json:
         click.echo(json.dumps(result))
         return
-    _print_fit(result, out, click.echo)
+    _print_fit(result, unseen_items(triplets), out, click.echo)
 
 
-def _print_fit(result: dict[str, Any], out: Path | None, echo: Callable[[str], None]) -> None:
+def _print_fit(
+    result: dict[str, Any], note: str, out: Path | None, echo: Callable[[str], None]
+) -> None:
     if result["rank"] == 0:
         echo(f"No dimension pays at lambda {result['lambda']:g}: rank 0. Try a smaller --lam.")
     else:
@@ -96,5 +99,7 @@ def _print_fit(result: dict[str, Any], out: Path | None, echo: Callable[[str], N
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "
         f"{result['seconds']:.3f} s"
     )
+    if note:
+        echo(note)
     if out is not None:
         echo(f"written: {out / 'embedding.csv'}, {out / 'fit.json'}")

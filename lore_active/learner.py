@@ -29,7 +29,7 @@ from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Settings, Solution
 from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
 from lore_active.tally import Tally
-from lore_active.triplets import Triplets, as_triplets
+from lore_active.triplets import MAX_ITEMS, Triplets, as_triplets
 from lore_active.types import Floats, Mapper
 
 __all__ = [
@@ -75,8 +75,8 @@ class Learner:
         lam: float | None = None,
         mapper: Mapper = map,
     ) -> None:
-        if n_objects < 4:
-            raise InvalidParameter(f"n_objects is {n_objects}, but at least 4 items are needed.")
+        if not 4 <= n_objects <= MAX_ITEMS:
+            raise InvalidParameter(f"n_objects is {n_objects}, but must be from 4 to {MAX_ITEMS}.")
         for name, share in (("least_random", least_random), ("widen", widen)):
             if not 0.0 <= share <= 1.0:
                 raise InvalidParameter(f"{name} is {share!r}, but must be from 0 to 1.")
@@ -193,8 +193,12 @@ class Learner:
         self._ledger.skip(query)
 
     def add(self, triplets: Any, participant: str | None = None) -> None:
-        """Answers brought from outside: rows (anchor, nearer, farther)."""
-        brought = as_triplets(triplets, n_objects=self.n_objects)
+        """Answers brought from outside: rows (anchor, nearer, farther) of item numbers.
+
+        Here answers are counted one by one: a weight of 3 is three answers, and weights that are
+        not whole numbers are refused.
+        """
+        brought = as_triplets(triplets, n_objects=self.n_objects, labels=()).repeated("Learner.add")
         for a, i, j in zip(brought.anchor, brought.nearer, brought.farther, strict=True):
             self._append(Answer(None, int(a), int(i), int(j), participant))
 

@@ -43,6 +43,7 @@ def log_odds(triplets: Triplets, rank: int, starts: Iterable[Floats] = ()) -> Lo
     The answers leave several optima: fits begin cold, and from those of `starts` that have as many
     dimensions, and the lowest counts.
     """
+    triplets = triplets.repeated("the marginal likelihood")
     most = rank + 1 if rank + 1 <= triplets.n_objects - 2 else rank
     if rank < 1 or most * triplets.n_objects > MOST_COORDINATES:
         return None, None

@@ -106,6 +106,7 @@ def compare(
     Ranks up to `expected` + 3 are tried, and more where the best one lies near that end, each at
     every one of `lambdas`; `mapper` runs the folds.
     """
+    triplets = triplets.repeated("cross-validation")
     most = min(MOST_RANKS, expected + 3)
     while True:
         table = held_out_margins(triplets, seed, most, lambdas, mapper)

@@ -15,6 +15,7 @@ from lore_active.selection import selector_named
 from lore_active.simulation import SimulatedPeople, simulate
 from lore_active.stopping import RankSettled
 from lore_active.sweeps import Progress, sweep
+from lore_active.triplets import MAX_ITEMS
 
 QUANTILES = (0.1, 0.5, 0.9)
 PEOPLE = 10
@@ -34,8 +35,8 @@ class Wish:
     most: int = 0
 
     def __post_init__(self) -> None:
-        if self.items < 4:
-            raise InvalidParameter(f"items is {self.items}, but must be 4 or more.")
+        if not 4 <= self.items <= MAX_ITEMS:
+            raise InvalidParameter(f"items is {self.items}, but must be from 4 to {MAX_ITEMS}.")
         if self.trials < 1:
             raise InvalidParameter(f"trials is {self.trials}, but must be 1 or more.")
         if not self.seconds_per_trial > 0:

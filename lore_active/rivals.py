@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.errors import InvalidTriplets
 from lore_active.fit import fit
 from lore_active.pairs import as_pairs
 from lore_active.path import audit
@@ -71,11 +70,8 @@ def _lore_audited(answers: Triplets, most: int, seed: int) -> Fitted:
 
 def _rows(answers: Triplets) -> NDArray[np.int64]:
     """Answers in cblearn's list order; it knows no weights, so whole ones repeat their row."""
-    rows = np.column_stack([answers.anchor, answers.nearer, answers.farther]).astype(np.int64)
-    times = answers.weight.astype(np.int64)
-    if not np.array_equal(times, answers.weight):
-        raise InvalidTriplets("cblearn takes no weights other than whole numbers.")
-    return np.repeat(rows, times, axis=0)
+    each = answers.repeated("cblearn")
+    return np.column_stack([each.anchor, each.nearer, each.farther]).astype(np.int64)
 
 
 def _measured(embedding: Floats) -> int:

@@ -44,6 +44,8 @@ class LoggedPeople:
     """Answers drawn from those that were logged for the same question."""
 
     def __init__(self, triplets: Triplets, seed: int) -> None:
+        # Weights are votes; a question without any cannot be answered, and is not asked.
+        triplets = triplets.take(triplets.weight > 0.0)
         self._rng = np.random.default_rng(seed)
         self._items = triplets.n_objects
         self.questions: Questions = np.column_stack(

@@ -16,6 +16,10 @@ from lore_active.types import Floats
 WIDEST_START = 1e100
 
 
+# Columns that nothing could fill, and that would fill the memory.
+MAX_COMPONENTS = 10_000
+
+
 @dataclass(frozen=True)
 class Settings:
     """What is minimised, and how exactly.
@@ -44,8 +48,8 @@ class Settings:
         _require(
             "n_components",
             self.n_components,
-            _whole(self.n_components),
-            "a whole number of 1 or more",
+            _whole(self.n_components) and self.n_components <= MAX_COMPONENTS,
+            f"a whole number from 1 to {MAX_COMPONENTS}",
         )
 
 

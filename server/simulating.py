@@ -21,12 +21,14 @@ from lore_active.selection import SELECTORS, selector_named
 from lore_active.simulation import LoggedPeople, People, SimulatedPeople, simulate
 from lore_active.stopping import RankSettled
 from lore_active.sweeps import sweep
-from lore_active.triplets import as_triplets
+from lore_active.triplets import MAX_ITEMS, as_triplets
 from lore_active.warming import warm
 from server import clusters
 
 TEST_QUESTIONS = 3000
 QUANTILES = (0.1, 0.5, 0.9)
+MAX_RANK = 1000
+MAX_OBSERVERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,14 @@ class Setting:
     pool: Path | None
 
     def __post_init__(self) -> None:
-        for name, least in (("items", 4), ("rank", 1), ("observers", 1)):
+        for name, least, most in (
+            ("items", 4, MAX_ITEMS),
+            ("rank", 1, MAX_RANK),
+            ("observers", 1, MAX_OBSERVERS),
+        ):
             value = getattr(self, name)
-            if value < least:
-                raise InvalidParameter(f"{name} is {value}, but must be {least} or more.")
+            if not least <= value <= most:
+                raise InvalidParameter(f"{name} is {value}, but must be from {least} to {most}.")
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Run the study: a record for each audit, and a summary."""
@@ -65,7 +71,8 @@ class Setting:
         rule = RankSettled(max_answers=self.answers)
         selector = selector_named(self.selector)
         if self.pool is not None:
-            logged = as_triplets(self.pool)
+            # An item that no answer is about could never be asked, and nothing would settle.
+            logged = as_triplets(self.pool).occurring()
             pool = LoggedPeople(logged, self.seed + 1)
             source = PooledQuestions(pool.questions, logged.n_objects)
             return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None

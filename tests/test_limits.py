@@ -1,17 +1,23 @@
-"""Numbers beyond every bound are refused by name and rule, in study.toml and on the monitor."""
+"""Numbers beyond every bound are refused by name and rule: settings, controls, items."""
 
 from __future__ import annotations
 
 import sqlite3
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 from msgspec import inspect
 
+from lore_active import LORE, InvalidParameter, InvalidTriplets, Learner, as_triplets
 from lore_active.folder import check, load
 from lore_active.settings import all_keys, rule_of
+from lore_active.triplets import MAX_ITEMS
+from server.commands import main
 from tests.studies import only, small_study
 from tests.watching import application, guarded_study, post, sign_in
 
@@ -114,3 +120,74 @@ def test_what_is_within_the_range_is_taken_whole(client, tmp_path):
     assert budget(tmp_path) == (10_000_000, 1_000_000, 5000, 2)
     page = client.get("/monitor/words/").text
     assert 'name="answers" type="number" min="1" max="10000000"' in page
+
+
+# ---- items --------------------------------------------------------------------------------------
+
+FEW = np.array([[a, (a + 1) % 20, (a + 2) % 20] for a in range(20)])
+
+
+@pytest.mark.parametrize("number", [4 * 10**9, 10**5, 2**31, 2**40, 10**18, 10**30])
+def test_an_item_number_beyond_every_set_is_named(number, tmp_path):
+    rows = [*FEW.tolist(), [0, 1, number]]
+    file = tmp_path / "a.csv"
+    file.write_text("".join(f"{a},{i},{j}\n" for a, i, j in rows))
+    for source, place in ((rows, r"Row 20 \(counted from 0\)"), (file, "Line 21 of a.csv")):
+        with pytest.raises(InvalidTriplets, match=rf"^{place}: farther 1?4?\d+") as caught:
+            LORE().fit(source)
+        assert f"at most {MAX_ITEMS} items" in str(caught.value)
+        assert "Number the items 0, 1, 2, …, or give them as labels" in str(caught.value)
+    # The same as labels is an item like any other.
+    labels = [[f"item {cell}" for cell in row] for row in rows]
+    assert as_triplets(labels).n_objects == 21
+
+
+def test_numbers_with_gaps_need_the_number_of_items():
+    rows = [*FEW.tolist(), [0, 1, 99_999]]
+    with pytest.raises(InvalidTriplets) as caught:
+        as_triplets(rows)
+    told = str(caught.value)
+    assert "farther 99999 would make 100000 items, but only 21 numbers occur" in told
+    assert "pass n_objects=100000 (--items 100000)" in told
+    assert as_triplets(rows, n_objects=100_000).n_objects == 100_000
+    # Participants' or products' numbers, as they come out of a data base.
+    with pytest.raises(InvalidTriplets, match="would make 1020 items, but only 20 numbers occur"):
+        as_triplets(FEW + 1000)
+    assert as_triplets(FEW + 15).n_objects == 35
+    assert as_triplets([[0, 1, 99]]).n_objects == 100
+    with pytest.raises(InvalidTriplets, match="would make 101 items"):
+        as_triplets([[0, 1, 100]])
+
+
+def test_a_few_items_without_answers_are_warned_of():
+    with pytest.warns(UserWarning, match="An item occurs in no answer, .* nothing: 0. Items are"):
+        model = LORE().fit(FEW + 1)
+    assert model.n_objects_ == 21
+    with pytest.warns(UserWarning, match="nothing: 0, 1, 2, 3, 4 and 2 more"):
+        LORE().fit(FEW + 7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LORE().fit(FEW + 1, n_objects=22)
+
+
+def test_the_command_says_which_items_have_no_answers(tmp_path):
+    np.save(tmp_path / "a.npy", FEW + 1)
+    result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy")])
+    assert "An item occurs in no answer, so that its place means nothing: 0." in result.stdout
+    result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy"), "--json"])
+    assert '"unseen": [0]' in result.stdout
+
+
+@pytest.mark.parametrize("count", [10**9, 10**30, MAX_ITEMS + 1])
+def test_more_items_than_there_can_be(count):
+    with pytest.raises(InvalidParameter, match=f"n_objects is {count}, but must be at most 100000"):
+        LORE().fit(FEW, n_objects=count)
+    with pytest.raises(InvalidParameter, match=f"n_objects is {count}, but must be from 4 to 1000"):
+        Learner(count)
+    with pytest.raises(InvalidParameter, match=f"n_components is {count}, but must be a whole"):
+        LORE(n_components=count).fit(FEW)
+    if count < 2**63:
+        for command in ("simulate", "plan"):
+            result = CliRunner().invoke(main, [command, "--items", str(count)])
+            assert result.exit_code == 2
+            assert f"items is {count}, but must be from 4 to {MAX_ITEMS}" in result.stderr

@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_plan():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--items", "3"), "items is 3, but must be 4 or more"),
+        (("--items", "3"), "items is 3, but must be from 4 to 100000"),
         ((), "Give the number of items"),
         (("--items", "10", "--ranks", "0-2"), "--ranks is '0-2'"),
         (("--items", "10", "--ranks", "two"), "--ranks is 'two'"),
