@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -16,9 +15,10 @@ from pathlib import Path
 from lore_active.errors import LoreError
 from server import passwords
 from server.backing import Backups
-from server.children import BACKLOG, TOLD_WHY
+from server.children import TOLD_WHY
 from server.clock import now
 from server.holding import Hold
+from server.listening import CannotListen, stop_new_connections, listen
 from server.opening import DATABASE, open_study
 from server.store import learning
 from server.store.database import Database, StoreTrouble, glance
@@ -36,10 +36,6 @@ KILLED = -9
 # One thread for linear algebra; and few heaps: with one for each of the web's threads, every one
 # would keep the room that the largest update of the monitor ever took.
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-
-
-class CannotListen(LoreError):
-    """The address is taken or not ours."""
 
 
 class DidNotStart(LoreError):
@@ -118,7 +114,7 @@ class Supervisor:
             minutes = study.settings.storage.backup_minutes
             self.backups.append(Backups(study.folder, study.name, minutes, say))
         try:
-            self.listener = _listener(host, port)
+            self.listener = listen(host, port)
         except CannotListen:
             for hold in self.holds:
                 hold.release()
@@ -255,6 +251,10 @@ class Supervisor:
             raise DidNotStart(f"The web server did not answer at {self.address}.")
 
     def _end(self) -> None:
+        if os.name == "posix":
+            # The web processes hold it, too, and accept what is in its queue before they end.
+            stop_new_connections(self.listener)
+            self.listener.close()
         for child in [*self.bots, *self.children]:
             child.end()
         deadline = time.monotonic() + END_SECONDS
@@ -266,23 +266,10 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()
-        if os.name == "posix":
-            self.listener.close()
         for backup in self.backups:
             backup.end()
         for hold in self.holds:
             hold.release()
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise CannotListen(
-            f"Cannot listen on {host} port {port}: {error.strerror or error}. "
-            "Choose another with --port (0: any free one)."
-        ) from error
 
 
 def _note_restart(folder: Path, trouble: str | None) -> None:

@@ -14,7 +14,8 @@ import click
 
 from lore_active.errors import InvalidParameter
 from server import options, passwords
-from server.launch import CannotListen, Supervisor
+from server.launch import Supervisor
+from server.listening import CannotListen
 from server.template import write_study
 
 

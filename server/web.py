@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import socket
@@ -16,7 +17,7 @@ from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import create_server
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 
 from server.app import create_app
 from server.children import BACKLOG, stop_signal
@@ -26,7 +27,13 @@ from server.headers import SAFE, SHUT
 # A study's answers take milliseconds; threads beyond a few only wait for the same lock.
 THREADS = 16
 CONNECTIONS = 2000
-DRAIN_SECONDS = 5.0
+# At the end: for how long requests are answered (the database gives up sooner), the rest of a
+# partial request is awaited, and idle connections are kept. The supervisor kills a process that
+# takes longer than all this together.
+DRAIN_SECONDS = 8.0
+PARTIAL_SECONDS = 2.0
+IDLE_SECONDS = 0.4
+THREADS_END_SECONDS = 1.0
 # An answer gives up the interpreter often, for SQLite and the disk; while the monitor's figures are
 # made it would wait this long each time to get it back.
 SWITCH_SECONDS = 0.002
@@ -34,6 +41,10 @@ LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MUL
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 HOST = re.compile(rb"^host[ \t]*:", re.IGNORECASE | re.MULTILINE)
 MOST_DIGITS = 20
+UNAVAILABLE = (
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n"
+    "Retry-After: 3\r\n" + "".join(f"{name}: {value}\r\n" for name, value in SAFE.items()) + "\r\n"
+).encode()
 
 
 class _SafeError(ErrorTask):  # type: ignore[misc]
@@ -62,7 +73,18 @@ class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
             raise ParsingError("There is no Host.")
 
 
+class _Task(WSGITask):  # type: ignore[misc]
+    """Closes the connection after its answer once the server is to end, and says so."""
+
+    def build_response_header(self) -> bytes:
+        if self.channel.server.draining:
+            self.set_close_on_finish()
+        header: bytes = super().build_response_header()
+        return header
+
+
 class _Channel(HTTPChannel):  # type: ignore[misc]
+    task_class = _Task
     error_task_class = _SafeError
     parser_class = _StrictParser
 
@@ -92,26 +114,72 @@ def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
         **trust,
     )
     server.channel_class = _Channel
+    server.draining = False
     return server
 
 
 def run(app: Any, listener: socket.socket, stop: threading.Event, proxy: str = "") -> None:
-    """Serve until `stop` is set; requests that have begun are finished and sent."""
+    """Serve until `stop` is set; every connection made by then gets its answer."""
     sys.setswitchinterval(SWITCH_SECONDS)
     server = serving(app, listener, proxy)
     channels: dict[int, Any] = server._map
     while not stop.is_set():
         wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
-    server.accepting = False
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while time.monotonic() < deadline and any(_busy(one) for one in list(channels.values())):
-        wasyncore.loop(timeout=0.05, map=channels, use_poll=True, count=1)
-    server.task_dispatcher.shutdown()
+    _drain(server, channels)
+    server.task_dispatcher.shutdown(timeout=THREADS_END_SECONDS)
     wasyncore.close_all(channels)
 
 
+def _drain(server: Any, channels: dict[int, Any]) -> None:
+    """Answer what has been asked; each answer says that the connection is closed after it.
+
+    A browser keeps its connection, and may have sent its next request when we begin: idle
+    connections are therefore kept for a moment, too.
+    """
+    server.draining = True
+    waiting: int = -1
+    while waiting != len(channels):
+        waiting = len(channels)
+        server.handle_accept()
+    wasyncore.dispatcher.close(server)
+    begun = time.monotonic()
+    while (since := time.monotonic() - begun) < DRAIN_SECONDS:
+        left = [one for one in channels.values() if isinstance(one, HTTPChannel)]
+        if not any(_asked(one) for one in left) and (since > IDLE_SECONDS or not left):
+            break
+        if since > PARTIAL_SECONDS and not any(_busy(one) for one in left):
+            break
+        wasyncore.loop(timeout=0.02, map=channels, use_poll=True, count=1)
+    for channel in list(channels.values()):
+        if isinstance(channel, HTTPChannel) and _asked(channel):
+            _refuse(channel)
+
+
 def _busy(channel: Any) -> bool:
-    return bool(getattr(channel, "requests", None) or getattr(channel, "total_outbufs_len", 0))
+    """Whether a whole request waits for its answer, or an answer to be sent."""
+    return bool(channel.requests or channel.total_outbufs_len)
+
+
+def _asked(channel: Any) -> bool:
+    """Whether anything of a request has come that is not answered yet."""
+    if _busy(channel) or channel.request is not None:
+        return True
+    try:
+        return bool(channel.socket.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
+
+
+def _refuse(channel: Any) -> None:
+    """Time is up: say so, unless a part of the answer has been sent."""
+    if channel.total_outbufs_len:
+        return
+    with contextlib.suppress(OSError):
+        channel.socket.send(UNAVAILABLE)
+        channel.socket.shutdown(socket.SHUT_WR)
+        # What is left unread would make the system reset the connection, and the answer be lost.
+        while channel.socket.recv(1 << 16):
+            pass
 
 
 @click.command()

@@ -46,6 +46,8 @@ LONGEST_FIRST = (
     "test_clock.py",
     "test_log.py",
     "test_read_only.py",
+    "test_backups.py",
+    "test_ending.py",
     "test_cli.py",
     "browser/test_report.py",
     "browser/test_coming_back.py",
