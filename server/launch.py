@@ -18,7 +18,7 @@ from server.backing import Backups
 from server.children import TOLD_WHY
 from server.clock import now
 from server.holding import Hold
-from server.listening import CannotListen, stop_new_connections, listen
+from server.listening import CannotListen, listen, stop_new_connections
 from server.opening import DATABASE, open_study
 from server.store import learning
 from server.store.database import Database, StoreTrouble, glance

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.ending import end_rounds
 from benchmarks.serving import wait_until
 from server import web
-from server.listening import stop_new_connections, listen
+from server.listening import listen, stop_new_connections
 from tests.living import write_study
 
 TOML = """
