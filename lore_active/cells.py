@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lore_active.errors import InvalidTriplets
 from lore_active.lookalikes import look_alike, peculiar, unified
-from lore_active.tables import Table, at_start, is_missing, is_number
+from lore_active.tables import Table, at_start, float_of, is_missing, is_number, text_of
 
 COLUMNS = ("anchor", "nearer", "farther")
 Place = Callable[[int], str]
@@ -71,12 +71,12 @@ def _rectangular(cells: Any, place: Place) -> Rows:
         rows = [_row(row, number, place) for number, row in enumerate(cells)]
     except TypeError:
         _fail(f"Answers must be rows of three items, not {cells!r:.60}.")
-    if any(isinstance(cell, str) or cell is None for row in rows for cell in row):
-        return np.array(rows, dtype=object)
-    if all(isinstance(cell, (int, np.integer)) for row in rows for cell in row):
-        large = any(abs(int(cell)) >= 2**62 for row in rows for cell in row)
-        return np.array(rows, dtype=object if large else np.int64)
-    return np.array(rows, dtype=float)
+    kinds = {type(cell) for row in rows for cell in row}
+    if all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
+        whole = all(issubclass(kind, (int, np.integer)) for kind in kinds)
+        if not any(abs(cell) >= 2**62 for row in rows for cell in row):
+            return np.array(rows, dtype=np.int64 if whole else float)
+    return np.array(rows, dtype=object)
 
 
 def _row(row: Any, number: int, place: Place) -> list[Any]:
@@ -107,10 +107,9 @@ def _refuse_missing(array: Rows, place: Place) -> None:
     )
     if missing.any():
         row, column = (int(at) for at in np.argwhere(missing)[0])
-        _fail(
-            f"{at_start(place(row))}: {COLUMNS[column]} {array[row, column]!s} is missing or not a "
-            "number or label. Leave out rows without an answer."
-        )
+        cell = str(array[row, column]).strip()
+        what = f" {cell} is missing or not a number" if cell else " is missing"
+        _fail(f"{at_start(place(row))}: {COLUMNS[column]}{what}. Leave out rows without an answer.")
 
 
 def _are_labels(array: Rows, labels: Sequence[str] | None, place: Place) -> bool:
@@ -140,7 +139,9 @@ def _whole(array: Rows, place: Place) -> Rows:
     """Numbers, or texts that are numbers, as whole ones."""
     if array.dtype.kind in "iu":
         return array
-    values = array if array.dtype.kind == "f" else np.array([[*map(_float, row)] for row in array])
+    values = (
+        array if array.dtype.kind == "f" else np.array([[*map(float_of, row)] for row in array])
+    )
     bad = ~np.isfinite(values) | (values != np.floor(values))
     if bad.any():
         row, column = (int(at) for at in np.argwhere(bad)[0])
@@ -152,15 +153,9 @@ def _whole(array: Rows, place: Place) -> Rows:
     return values.astype(np.int64) if np.abs(values).max() < 2**53 else values
 
 
-def _float(cell: Any) -> float:
-    try:
-        return float(cell)
-    except OverflowError:
-        return float("inf")
-
-
 def _by_label(array: Rows, labels: tuple[str, ...], place: Place) -> tuple[Rows, Labels]:
-    text = {cell: unified(_text(cell)) for cell in set(array.ravel().tolist())}
+    cells = [[text_of(cell) for cell in row] for row in array]
+    text = {cell: unified(cell) for cell in {cell for row in cells for cell in row}}
     known = labels or tuple(sorted(set(text.values())))
     if not labels:
         refuse_look_alikes(known)
@@ -168,8 +163,8 @@ def _by_label(array: Rows, labels: tuple[str, ...], place: Place) -> tuple[Rows,
     if len(number) < len(known):
         _refuse_twice(known)
     rows = np.empty(array.shape, dtype=np.int64)
-    for row, cells in enumerate(array.tolist()):
-        for column, cell in enumerate(cells):
+    for row, three in enumerate(cells):
+        for column, cell in enumerate(three):
             found = number.get(text[cell])
             if found is None:
                 _fail(
@@ -198,10 +193,6 @@ def _hint(label: str, known: Sequence[str]) -> str:
                 f"; {label!r}{peculiar(label, other)} looks like {other!r}{peculiar(other, label)}"
             )
     return ""
-
-
-def _text(cell: Any) -> str:
-    return cell.decode() if isinstance(cell, bytes) else str(cell)
 
 
 def _unified(labels: Sequence[str]) -> tuple[str, ...]:
@@ -237,7 +228,7 @@ def names_of(rows: Rows, table: Table, count: int) -> Labels:
     called: dict[int, str] = {}
     for row, (numbers, names) in enumerate(zip(rows.tolist(), table.names.tolist(), strict=True)):
         for number, name in zip(numbers, names, strict=True):
-            label = unified(_text(name))
+            label = unified(text_of(name))
             if called.setdefault(number, label) != label:
                 _fail(
                     f"{at_start(table.place(row))}: item {number} is called {label!r} here, but "

@@ -93,11 +93,21 @@ def read_table(text: str, file: str, problems: list[Problem]) -> tuple[list[str]
     return header, lines
 
 
+def delimiter_of(text: str) -> str:
+    """What separates the cells of a CSV: a comma, or where its first line has none, ; or a tab."""
+    first = text.lstrip("\r\n").partition("\n")[0]
+    if "," in first:
+        return ","
+    return next((sign for sign in ";\t" if sign in first), ",")
+
+
 def _rows(text: str, file: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
-    first = text.partition("\n")[0]
-    delimiter = ";" if ";" in first and "," not in first else ","
+    # As a stream: only line ends that CSV knows end a line, others are part of a cell.
     reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
+        io.StringIO(text, newline=""),
+        delimiter=delimiter_of(text),
+        skipinitialspace=True,
+        strict=True,
     )
     try:
         for row in reader:

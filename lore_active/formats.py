@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.errors import InvalidTriplets
+from lore_active.files import delimiter_of
 from lore_active.frames import sheet_of
 from lore_active.tables import (
     WEIGHT,
@@ -63,7 +64,12 @@ def _read_csv(file: Path) -> Table:
             f"{error.object[error.start]:#04x}."
         ) from None
     # As a stream: only line ends that CSV knows end a line, others are part of a label.
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=delimiter_of(text),
+        skipinitialspace=True,
+        strict=True,
+    )
     rows: list[list[str]] = []
     lines: list[int] = []
     try:

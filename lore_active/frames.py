@@ -56,17 +56,26 @@ def _column(frame: Any, header: Sequence[Any], k: int) -> Any:
     return frame.column(k) if hasattr(frame, "column_names") else frame[header[k]]
 
 
+def _cells(values: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:  # cells that are not alike; each is judged by itself
+        cells = np.empty(len(values), dtype=object)
+        cells[:] = [*values]
+        return cells
+
+
 def _of_columns(columns: Mapping[Any, Any]) -> Sheet:
     header = list(columns)
 
     def column(k: int) -> NDArray[Any]:
         values = columns[header[k]]
-        if isinstance(values, (str, bytes)) or np.ndim(values) == 0:
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise InvalidTriplets(
                 f"The column {str(header[k])!r} is {values!r:.40}, but must hold a cell for each "
                 "answer."
             )
-        return np.asarray(values)
+        return _cells(values)
 
     return Sheet("the mapping", header, column)
 

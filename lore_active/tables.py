@@ -132,9 +132,21 @@ def normal(name: str) -> str:
 def is_number(cell: Any) -> bool:
     """Whether a cell is a number, or text that is one; 1_000 and other scripts' digits are not."""
     if isinstance(cell, (bytes, str)):
-        text = cell.decode() if isinstance(cell, bytes) else cell
-        return NUMBER.fullmatch(text.strip().lower()) is not None
+        return NUMBER.fullmatch(text_of(cell).strip().lower()) is not None
     return isinstance(cell, (int, float, np.integer, np.floating)) and not isinstance(cell, bool)
+
+
+def text_of(cell: Any) -> str:
+    """A cell as text; bytes that are no text stay apart from each other."""
+    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
+
+
+def float_of(cell: Any) -> float:
+    """A cell that is a number, as far as floats reach."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return float("inf")
 
 
 def is_missing(cell: Any) -> bool:
@@ -145,8 +157,10 @@ def is_missing(cell: Any) -> bool:
         return True
     try:
         return bool(cell != cell)
-    except (TypeError, ValueError):  # pandas' NA refuses to be compared
+    except TypeError:  # pandas' NA refuses to be true or false
         return True
+    except ValueError:  # more than one cell in a cell
+        return False
 
 
 def is_header(header: Sequence[str]) -> bool:
@@ -298,19 +312,21 @@ def _side(left: Any, right: Any, chosen: Any) -> str | None:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return one.strip() == other.strip()
-    return bool(is_number(one) and is_number(other) and float(one) == float(other))
+    return bool(is_number(one) and is_number(other) and float_of(one) == float_of(other))
 
 
-def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> list[float] | None:
+def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
     names = [normal(name) for name in sheet.header]
     if not any(normal(name) in names for name in WEIGHT):
         return None
     cells = _cells(sheet, _only(sheet.header, names, WEIGHT), total)[kept]
+    if cells.dtype.kind in "iuf":
+        return cells.astype(float)
     weights = []
     for row, cell in zip(kept, cells.tolist(), strict=True):
         if not is_number(cell) or is_missing(cell):
             raise InvalidTriplets(f"{at_start(sheet.place(row))}: weight {cell!r} is not a number.")
-        weights.append(float(cell))
+        weights.append(float_of(cell))
     return weights
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lore_active import LORE, InvalidTriplets, as_triplets
+from lore_active import LORE, InvalidTriplets, LoreError, as_triplets
 from lore_active.formats import read_table
 from lore_active.observers import gaussian_space, simulated_answers
 from lore_active.tables import ROLES, WEIGHT, known_headers
@@ -282,6 +286,13 @@ def test_digits_of_other_kinds_are_not_numbers(tmp_path):
     assert "mixed" in said(write(tmp_path, "0,1,2\n1,0,٣\n"))
 
 
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_spreadsheets_of_other_countries(tmp_path, sign):
+    text = csv_of(("target", "closer", "further"), LABELLED).replace(",", sign)
+    assert rows_of(as_triplets(write(tmp_path, text))) == ANSWERS.tolist()
+    assert rows_of(as_triplets(write(tmp_path, text.partition("\n")[2]))) == ANSWERS.tolist()
+
+
 def test_columns_that_compete_are_named(tmp_path):
     told = said(write(tmp_path, "target,center,closer,further\na,a,b,c\n"))
     assert "'target' and 'center' could both be the anchor" in told
@@ -398,3 +409,45 @@ def test_labels_are_not_guessed_for_a_model_of_numbers():
     model = LORE().fit(ANSWERS)
     with pytest.raises(InvalidTriplets, match="the items are known by number here"):
         model.score(LABELLED)
+
+
+# ---- anything at all ----------------------------------------------------------------------------
+
+ODD = [0, 1, 2, -1, 0.5, "a", "b", "", None, float("nan"), float("inf"), True, b"x", b"\xff", [1]]
+ODD += [{}, (1, 2, 3), 10**400, np.int8(3), "1_0", "\udc80", date(2020, 1, 1), pd.NA, pd.NaT, 1j]
+ODD += [np.array([1, 2, 3]), object(), "nan", Decimal(1), {"anchor": 1}]
+CALLED = [*dict.fromkeys(name for names in ROLES.values() for name in names), "x", "purpose"]
+cells = st.sampled_from(ODD)
+tables = st.dictionaries(
+    st.sampled_from(CALLED), st.lists(cells, min_size=2, max_size=2), min_size=1, max_size=6
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.lists(cells, min_size=2, max_size=4), max_size=3) | tables,
+    st.booleans(),
+    st.sampled_from([None, [1, -1], [True], 3, "ab", [None, 1]]),
+    st.sampled_from([None, [1, 2], [1], "x", [None, 1]]),
+)
+def test_whatever_comes_in_is_read_or_refused_in_a_sentence(source, framed, y, weights):
+    if framed and isinstance(source, dict):
+        source = pd.DataFrame({name: pd.Series(column) for name, column in source.items()})
+    try:
+        as_triplets(source, sample_weight=weights, y=y)
+    except LoreError as error:
+        assert str(error)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.sampled_from([*CALLED, "weight", "head_filename"]), min_size=1, max_size=6),
+    st.lists(st.lists(st.sampled_from(["a", "b", "0", "1", "", "left", '"', ";"]), max_size=6)),
+)
+def test_whatever_a_file_holds_is_read_or_refused_in_a_sentence(tmp_path_factory, header, rows):
+    file = tmp_path_factory.getbasetemp() / "any.csv"
+    file.write_text(csv_of(header, rows), encoding="utf-8")
+    try:
+        as_triplets(file)
+    except LoreError as error:
+        assert str(error)

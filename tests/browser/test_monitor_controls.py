@@ -117,6 +117,24 @@ def test_the_budget_and_the_questions_of_each(chromium, server, desk):
         one.context.close()
 
 
+def test_a_budget_out_of_range_is_refused_and_changes_nothing(server, desk):
+    before = desk.locator("#budget").text_content()
+    desk.get_by_role("button", name="Budget", exact=True).click()
+    dialog = desk.locator("dialog[open]")
+    dialog.locator("[name=answers]").fill("10000001")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    assert not dialog.locator("[name=answers]").evaluate("field => field.validity.valid")
+    # A browser that lets it through is told by the server.
+    dialog.locator("form").evaluate("form => { form.noValidate = true; }")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text(
+        "answers is 10000001, but must be a whole number from 1 to 10000000"
+    )
+    expect(dialog.get_by_role("alert")).to_contain_text("Nothing was changed")
+    desk.keyboard.press("Escape")
+    expect(desk.locator("#budget")).to_have_text(before)
+
+
 def test_a_lever_that_no_longer_fits_says_so(server, desk):
     desk.get_by_role("button", name="Pause", exact=True).click()
     server.studies["words"].control.stop("somebody else")
