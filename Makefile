@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test test-compare test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
+.PHONY: help demo test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
 	bench-materials bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages \
 	bench-monitor bench-portability bench-replay bench-report chromium screenshots reference site clean
 
@@ -13,6 +13,7 @@ help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
 	@echo "make test         lint, types and tests"
 	@echo "make test-cpus    all that computes, as on other processors (about half an hour)"
+	@echo "make test-salmon  what we export, read by Salmon itself (installs PyTorch)"
 	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
 	@echo "make bench-fit    speed of the fit beside the reference implementation"
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
@@ -54,7 +55,7 @@ debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true
 .venv-salmon/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-salmon
 	.venv-salmon/bin/python $(PIP) torch==2.13.0
-	.venv-salmon/bin/python $(PIP) -e '.[salmon]'
+	.venv-salmon/bin/python $(PIP) -e '.[salmon]' 'pytest>=8' 'hypothesis>=6.100'
 	@touch $@
 
 .venv-compare/.installed: pyproject.toml
@@ -108,6 +109,10 @@ test-cpus: .venv/.installed kernels qemu
 qemu:
 	@command -v qemu-x86_64 >/dev/null || { $(call debian,qemu-user); } || \
 	  { echo "qemu-x86_64 (Debian's package qemu-user) is missing and cannot be installed here."; exit 1; }
+
+# Tests that need Salmon: not part of `test`, because PyTorch alone is hundreds of megabytes.
+test-salmon: .venv-salmon/.installed
+	.venv-salmon/bin/python -m pytest -q tests/salmon
 
 # The browser tests need Chromium. Debian's is installed where that is allowed; where it is not,
 # pytest says that they were skipped, and continuous integration fails.

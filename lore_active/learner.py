@@ -229,9 +229,7 @@ class Learner:
             return "audit" if count >= FIRST_AUDIT * self.n_objects else None
         if count >= AUDIT_GROWTH * self._audits[-1].answers and not resting:
             return "audit"
-        model = self._model
-        fresh = count - (0 if model is None else model.up_to)
-        return "refit" if fresh >= max(REFIT_EVERY, REFIT_SHARE * count) else None
+        return "refit" if self.unfitted >= max(REFIT_EVERY, REFIT_SHARE * count) else None
 
     def audit(self) -> Audit:
         """Cross-validate: rank, λ and the evidence; then publish the fit at that rank."""
@@ -381,6 +379,11 @@ class Learner:
     def counted(self) -> int:
         """How many answers count: not those of excluded participants."""
         return len(self._tally)
+
+    @property
+    def unfitted(self) -> int:
+        """How many of the answers that count are not in the model; 0 before there is one."""
+        return 0 if self._model is None else len(self._tally) - self._model.up_to
 
     @property
     def audits(self) -> tuple[Audit, ...]:

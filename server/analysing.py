@@ -20,6 +20,8 @@ from lore_active.progress import bar
 from lore_active.study import LoadedStudy
 from server import exporting, log, supposing, telling, trajectories
 from server.clock import now
+from server.counting import answer_counts
+from server.exports import Choice
 from server.opening import DATABASE, reading
 from server.replaying import Replayed, replay
 from server.store import monitoring
@@ -89,17 +91,19 @@ def export(
     pseudonyms: bool,
     as_json: bool,
 ) -> None:
-    """Write a study's data: csv, triplettools, cblearn, psych-ds, log, or all of them."""
+    """Write a study's data: csv, triplettools, salmon, cblearn, psych-ds, log, or all of them."""
     names = list(exporting.WRITERS) if formats == "all" else [formats]
-    choice = exporting.Choice(without_excluded, pseudonyms)
+    choice = Choice(without_excluded, pseudonyms)
     with opened(folder) as (study, database, _):
         if out is None:
             out = place_beside(folder, study.name, "export") / formats
         files = exporting.write(database, study, out, names, choice, lambda done: bar("rows", done))
+        counts = database.read(answer_counts)
     if sys.stderr.isatty():
         click.echo(err=True)
     if as_json:
-        click.echo(json.dumps({"files": [str(file) for file in files]}))
+        told = {"files": [str(file) for file in files], "counts": counts.plain()}
+        click.echo(json.dumps(told))
     else:
         for file in files:
             click.echo(f"written: {file}")
@@ -178,6 +182,10 @@ def _print(found: Replayed) -> None:
     click.echo(
         f"{found.models_checked} models, {found.queries_checked} questions and "
         f"{found.decisions_checked} decisions compared {how} in {found.seconds:.1f} s."
+    )
+    click.echo(
+        f"Answers: {found.counts['answers']:,} collected, {found.counts['fitted']:,} in the last "
+        "model that came out."
     )
     if found.original_seconds:
         click.echo(

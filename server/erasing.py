@@ -25,7 +25,10 @@ SHORTEST_TRACE = 6
 SHORTEST_WORDS = 12
 ARCHIVES = {".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".tar", ".rar"}
 # What exports call the files that hold answers.
-ANSWER_FILES = re.compile(r"answers.*\.csv|.*_triplettools\.csv|.*_triplets\.npz|.*\.log\.jsonl")
+ANSWER_FILES = re.compile(
+    r"answers.*\.csv|.*_task-answers_data\.csv|.*_triplettools\.csv|.*_responses\.csv"
+    r"|.*_triplets\.npz|.*\.log\.jsonl"
+)
 CHUNK = 1 << 20
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from lore_active.formats import safe
 from lore_active.study import LoadedStudy
 from server.clock import now
+from server.counting import Fates
 from server.monitoring.picture import embedding_of
 from server.store import models
 from server.store import monitoring as store
@@ -40,8 +43,10 @@ ANSWERS = (
     "asked_at_utc",
     "model_version",
     "question",
+    "fitted",
 )
-_EXCLUDED = ANSWERS.index("excluded")
+_EXCLUDED, _PURPOSE = ANSWERS.index("excluded"), ANSWERS.index("purpose")
+_SIDE = ANSWERS.index("side")
 # Two times, side by side.
 _RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
 
@@ -57,6 +62,27 @@ class Export:
     mimetype: str
     words: str
     write: Writer
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to leave out: excluded people, and who people are."""
+
+    without_excluded: bool = False
+    pseudonyms: bool = False
+
+
+def put(path: Path, pieces: Iterator[str]) -> Path:
+    """Write a file piece by piece."""
+    with open(path, "w", encoding="utf-8", newline="", opener=private) as file:
+        for piece in pieces:
+            file.write(piece)
+    return path
+
+
+def private(path: str, flags: int) -> int:
+    """Made for its owner only: it may tell who people are."""
+    return os.open(path, flags, 0o600)
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -88,12 +114,17 @@ def answer_rows(
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Answers with the cells of ANSWERS, some thousand at once."""
     last = count = 0
+    fates = database.read(Fates)
     # Answers are never changed: parts read one after another fit together.
     while rows := database.read(partial(store.answers_for_export, seq=last)):
         last = rows[-1][0]
         count += len(rows)
         progress(count)
-        yield [row for row in rows if not row[_EXCLUDED]] if without_excluded else rows
+        kept = [row for row in rows if not row[_EXCLUDED]] if without_excluded else rows
+        yield [
+            (*row, int(fates.fitted(row[0], row[_PURPOSE], row[_SIDE], bool(row[_EXCLUDED]))))
+            for row in kept
+        ]
 
 
 def answers_csv(

@@ -192,11 +192,17 @@ class Fold:
         act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
         act(str(change.participant))
 
-    def due(self, changed: bool, resting: bool = False) -> str:
-        """What should be done after taking in: "audit", "refit" or nothing ("")."""
+    def due(self, changed: bool, resting: bool = False, deserted: bool = False) -> str:
+        """What should be done after taking in: "audit", "refit" or nothing ("").
+
+        A refit is worth its time only for a number of new answers. Where nobody is left who could
+        give more (`deserted`), the last few do not wait for company that may never come.
+        """
         due = self.learner.due(resting)
         if due is None and changed and self.learner.audits:
             return "audit"
+        if due is None and deserted and self.learner.unfitted:
+            return "refit"
         return due or ""
 
     def learn(self, step: Step, seconds: dict[str, float]) -> None:

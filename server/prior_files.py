@@ -14,20 +14,55 @@ from server.store.database import Database
 from server.store.priors import Prior
 
 COLUMNS = ("prior", "file", "sha256", "taken_out")
-# How each format calls anchor, nearer and farther.
+# How each format calls anchor, nearer and farther; where it wants numbers, keys are beside them.
 ANSWER = {
     "csv": ("anchor", "nearer", "farther"),
     "triplettools": ("head", "winner", "loser"),
+    "salmon": ("head", "winner", "loser"),
     "psych-ds": ("anchor", "nearer", "farther"),
 }
+NUMBERED = ("triplettools", "salmon")
+KEYS = ("head_filename", "winner_filename", "loser_filename")
+MEANINGS = {
+    "anchor": "key of the anchor",
+    "nearer": "key of the item that it was called nearer to",
+    "farther": "key of the other item",
+    "head": "number of the anchor, from 0",
+    "winner": "number of the item that it was called nearer to",
+    "loser": "number of the other item",
+    "head_filename": "key of the anchor",
+    "winner_filename": "key of the item that it was called nearer to",
+    "loser_filename": "key of the other item",
+    "prior": "number of the file they came in, from 1",
+    "file": "its name",
+    "sha256": "of its content",
+    "taken_out": "1 if they no longer count for the model",
+}
 WORDS = """
-# Data dictionary of prior answers
+# Data dictionary of imported answers
 
-Answers that were brought in from elsewhere with `lore-active import`, one a row: {names}.
+Answers from elsewhere (`lore-active import`), one per row.
 
-- `prior`: number of the file they came in, from 1; `file`: its name; `sha256`: of its content.
-- `taken_out`: 1 if they no longer count for the model.
+| column | meaning |
+|---|---|
 """
+
+
+def columns(name: str) -> tuple[str, ...]:
+    """The columns of a format's file of imported answers."""
+    return (*ANSWER[name], *(KEYS if name in NUMBERED else ()), *COLUMNS)
+
+
+def meanings(database: Database, name: str) -> dict[str, str]:
+    """What they mean; empty where no answers were imported."""
+    if not database.read(priors.every):
+        return {}
+    return {column: MEANINGS[column] for column in columns(name)}
+
+
+def psych_ds_stem(study: LoadedStudy) -> str:
+    """How the names of Psych-DS files begin."""
+    return "study-" + "".join(sign for sign in study.name if sign.isalnum())
 
 
 def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> list[Path]:
@@ -41,24 +76,28 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
     if name == "csv":
         path = folder / "prior.csv"
     elif name == "psych-ds":
-        stem = "study-" + "".join(sign for sign in study.name if sign.isalnum())
-        path = folder / "data" / f"{stem}_task-prior_data.csv"
+        path = folder / "data" / f"{psych_ds_stem(study)}_task-prior_data.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(_pieces(database, study, every, ANSWER[name]))
+        file.writelines(_pieces(database, study, every, name))
     words = folder / "dictionary_prior.md"
-    names = ", ".join(f"`{column}`" for column in ANSWER[name])
-    words.write_text(WORDS.format(names=names).lstrip(), encoding="utf-8")
+    rows = "".join(f"| {column} | {MEANINGS[column]} |\n" for column in columns(name))
+    words.write_text(WORDS.lstrip() + rows, encoding="utf-8")
     return [path, words]
 
 
-def _pieces(
-    database: Database, study: LoadedStudy, every: list[Prior], answer: tuple[str, ...]
-) -> Iterator[str]:
-    yield csv_text([(*answer, *COLUMNS)])
+def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: str) -> Iterator[str]:
+    yield csv_text([columns(name)])
     for one in every:
         rows = database.read(lambda c, at=one.id: priors.rows(c, [at]))  # type: ignore[misc]
         marks = (one.id, one.name, one.hash, one.taken_out)
-        yield csv_text((*(study.items[item].key for item in row), *marks) for row in rows)
+        yield csv_text(
+            (
+                *(row if name in NUMBERED else ()),
+                *(study.items[item].key for item in row),
+                *marks,
+            )
+            for row in rows
+        )
 
 
 def _arrays(database: Database, study: LoadedStudy, folder: Path, every: list[Prior]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lore_active.study import LoadedStudy
+from server.counting import present
 from server.store import collection as store
 from server.store.collection import Participant, State
 from server.store.database import Connection
@@ -13,7 +14,7 @@ class Quota:
     """One study's budget as far as participants draw on it; within the caller's transaction."""
 
     def __init__(self, study: LoadedStudy) -> None:
-        self._idle_ms = study.settings.session.idle_minutes * 60_000
+        self._idle_minutes = study.settings.session.idle_minutes
         # The most that may have been promised to participants up to a number.
         self._most, self._counted = 0, 0
 
@@ -55,9 +56,5 @@ class Quota:
         return store.change_participant(c, who.id, seen_at=now)
 
     def _present_from_to(self, now: int) -> tuple[int, int]:
-        """Who was seen between these is still here.
-
-        A clock that was set back leaves people who seem to have been seen in the future. If they
-        are still there, they will be seen again; if not, nothing is kept for them until then.
-        """
-        return now - self._idle_ms, now + self._idle_ms
+        """Who was seen between these is still here."""
+        return present(now, self._idle_minutes)

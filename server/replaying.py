@@ -17,6 +17,7 @@ from lore_active.learner import Query
 from lore_active.model import Model
 from lore_active.reproducibility import fingerprint
 from lore_active.study import LoadedStudy
+from server.counting import answer_counts
 from server.fold import (
     BEFORE_ALL,
     Fold,
@@ -72,6 +73,7 @@ class Replayed:
     erased: list[int] = field(default_factory=list)
     steps_erased: int = 0
     cores: int = 1
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 def replay(
@@ -133,6 +135,9 @@ def replay(
         while choices:
             choices.popleft()()
     progress(len(steps), len(steps))
+    # What was fitted is what came out here, not what the database says of it.
+    fitted = 0 if learner.model is None else learner.model.up_to
+    result.counts = replace(database.read(answer_counts), fitted=fitted).plain()
     result.mismatches.sort(key=lambda one: one.step)
     result.seconds = timer() - begun
     return result

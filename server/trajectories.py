@@ -31,10 +31,10 @@ SEED_OF_PEOPLE = 1
 class Point:
     """How a study stood after an audit.
 
-    answers: collected until then. fitted: those of them that counted. held_out: share of answers
-    that fits of the same rank without them predicted right. progressive: share of the latest
-    random questions predicted right before their answers were used, with its 95 % interval; None
-    where there were none.
+    answers: as in `Trajectory`, until then. fitted: answers in the model. held_out: share of
+    answers that fits of the same rank without them predicted right. progressive: share of the
+    latest random questions predicted right before their answers were used, with its 95 % interval;
+    None where there were none.
     """
 
     answers: int
@@ -51,7 +51,9 @@ class Point:
 class Trajectory:
     """A study from its first audit to its last answer; `stopped_at` is where the rule stopped it.
 
-    It is followed beyond its stop as far as there are answers. `words` is the last decision.
+    It is followed beyond its stop as far as there are answers. `answers` are all that were
+    collected, practice aside; where another selector is supposed, only those that it can choose
+    from. `words` is the last decision.
     """
 
     answers: int
@@ -101,7 +103,12 @@ def what_if(
     """Recompute a study's way on its logged answers, under `change`; `mapper` as of `Learner`."""
     begun = timer()
     told = database.read(learning.counted)
-    original = database.read(lambda c: _published(c, told))
+    left_out = database.read(lambda c: _left_out(c, change))
+    if change.selector is None:
+        seqs = database.read(monitoring.answer_seqs)
+    else:
+        seqs = [one.seq for one in told if one.participant not in left_out]
+    original = database.read(lambda c: _published(c, seqs))
     if not original.points:
         raise InvalidParameter(
             "The study has no audit yet, so there is nothing to compare with; its first comes "
@@ -110,9 +117,9 @@ def what_if(
     supposing = _Supposing(database, study, change, timer, progress, mapper)
     same_pool = None
     if change.selector is None:
-        supposed = supposing.along_the_journal(told)
+        supposed = supposing.along_the_journal(seqs)
     else:
-        pool = _pool(told, len(study.items), database.read(lambda c: _left_out(c, change)))
+        pool = _pool(told, len(study.items), left_out)
         own = study.settings.learning.selector
         if change.selector != own:
             same_pool = supposing.from_the_pool(pool, own)
@@ -133,10 +140,10 @@ def _difference(original: Trajectory, supposed: Trajectory) -> tuple[int | None,
 # ---- as it was ----------------------------------------------------------------------------------
 
 
-def _published(c: Connection, told: Sequence[learning.Counted]) -> Trajectory:
-    found = Trajectory(len(told))
+def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
+    found = Trajectory(len(seqs))
     for one in models.published(c):
-        answers = _collected(told, one.up_to_seq)
+        answers = bisect_right(seqs, one.up_to_seq)
         found.decided(answers, bool(one.settled), one.rank, one.words)
         if one.audit:
             summary = json.loads(one.summary)
@@ -144,10 +151,6 @@ def _published(c: Connection, told: Sequence[learning.Counted]) -> Trajectory:
             share = Share(**summary["progressive"])
             found.points.append(_point(answers, one.answers, one.rank, one.lam, evidence, share))
     return found
-
-
-def _collected(told: Sequence[learning.Counted], up_to_seq: int) -> int:
-    return bisect_right(told, up_to_seq, key=lambda one: one.seq)
 
 
 # ---- as it would have been ----------------------------------------------------------------------
@@ -162,7 +165,7 @@ class _Supposing:
     progress: Progress
     mapper: Mapper
 
-    def along_the_journal(self, told: Sequence[learning.Counted]) -> Trajectory:
+    def along_the_journal(self, seqs: Sequence[int]) -> Trajectory:
         """The same questions and answers at the same steps; what is learnt from them is new."""
         change, steps = self.change, self.database.read(learning.steps)
         learner = self._learner(self.change.settings, None)
@@ -170,15 +173,16 @@ class _Supposing:
             learner.exclude(str(number))
         fixed = frozenset((*change.exclude, *change.restore))
         fold = Fold(self.database, self.study, learner, self.timer, fixed)
-        found, before = Trajectory(len(told)), BEFORE_ALL
+        found, before = Trajectory(len(seqs)), BEFORE_ALL
         for done, step in enumerate(steps):
             self.progress(done, len(steps))
             _, changed = fold.take_in(step, before)
-            work = fold.due(changed)
+            # Where everybody had left, the journal has a refit that was not due otherwise.
+            work = fold.due(changed, deserted=step.work == "refit")
             fold.learn(replace(step, work=work), {})
             fold.as_asked(step)
             if work or changed:
-                _note(found, learner, _collected(told, step.up_to_seq), work == "audit")
+                _note(found, learner, bisect_right(seqs, step.up_to_seq), work == "audit")
             before = step
         self.progress(len(steps), len(steps))
         return found

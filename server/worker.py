@@ -18,6 +18,7 @@ from lore_active.pacing import rest_after_audit
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
+from server.counting import present
 from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash
 from server.store import collection, learning, models
 from server.store.database import Connection, Database
@@ -87,10 +88,10 @@ class Worker:
         """Look once whether there is something to do, and do it; tells whether there was."""
         begun = self.timer()
         if self._unpublished is None:
-            planned, before = self.database.read(self._plan)
+            planned, deserted = self.database.read(self._plan)
             if planned is None:
                 return False
-            self._unpublished = self._apply(planned, before)
+            self._unpublished = self._apply(planned, self.last, deserted)
         # What was learnt stands even if the database cannot take it now: the next turn tries again.
         outcome, step = self._unpublished
         self.database.write(lambda c: self._publish(c, step, outcome))
@@ -103,17 +104,19 @@ class Worker:
         self._cycle_seconds = self.timer() - begun
         return True
 
-    def _plan(self, c: Connection) -> tuple[Step | None, Step]:
-        """The next step, if anything calls for one."""
+    def _plan(self, c: Connection) -> tuple[Step | None, bool]:
+        """The next step, if anything calls for one, and whether nobody is left who may answer."""
         last, now = self.last, self.clock()
         queries, seq, event = learning.heads(c)
         ready = learning.ready(c)
         wanted = self._wanted_ready(c, now)
         news = seq > last.up_to_seq or event > last.up_to_event
-        # An audit that waited may come when the last answer has long been taken in.
-        owed = not self._resting and self.learner.due() == "audit"
+        idle_minutes = self.study.settings.session.idle_minutes
+        deserted = collection.under_way(c, *present(now, idle_minutes)) == 0
+        # An audit that waited, or a last refit, may come when all answers have been taken in.
+        owed = self.fold.due(False, self._resting, deserted) != ""
         if not news and not owed and len(ready) * 2 >= wanted:
-            return None, last
+            return None, deserted
         step = Step(
             id=last.id + 1,
             at=now,
@@ -127,7 +130,7 @@ class Worker:
             hash="",
             seconds={},
         )
-        return step, last
+        return step, deserted
 
     def _wanted_ready(self, c: Connection, now: int) -> int:
         state = collection.state(c)
@@ -139,12 +142,12 @@ class Worker:
         wanted = active + 1.5 * rate * self._cycle_seconds
         return int(min(MOST_READY, max(LEAST_READY, wanted)))
 
-    def _apply(self, step: Step, before: Step) -> tuple[Outcome, Step]:
+    def _apply(self, step: Step, before: Step, deserted: bool) -> tuple[Outcome, Step]:
         """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
         seconds: dict[str, float] = {}
         self._set_aside(self.fold.unusable(step, before))
         numbers, changed = self.fold.take_in(step, before)
-        step = replace(step, work=self.fold.due(changed, self._resting))
+        step = replace(step, work=self.fold.due(changed, self._resting, deserted))
         self.fold.learn(step, seconds)
         _refuse_nonsense(self.learner, step)
         # The learner counts its versions anew when somebody is excluded; published ones go on.

@@ -18,8 +18,13 @@ from hypothesis import settings  # noqa: E402
 
 from lore_active.warming import warm  # noqa: E402
 
-# They have an environment of their own (`make test-compare`): cblearn wants an older NumPy.
-collect_ignore = [] if find_spec("cblearn") else ["compare"]
+# They have environments of their own (`make test-compare`, `make test-salmon`): cblearn wants an
+# older NumPy, and Salmon brings PyTorch.
+collect_ignore = [
+    folder
+    for folder, package in (("compare", "cblearn"), ("salmon", "salmon"))
+    if not find_spec(package)
+]
 # `make test-cpus` installs the emulator.
 if shutil.which("qemu-x86_64") is None:
     collect_ignore.append("processors/test_emulated.py")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 
 from lore_active.formats import safe, unsafe
 from lore_active.triplets import as_triplets
+from server.columns import MEANINGS
 from server.commands import main
-from server.exporting import MEANINGS, WRITERS
+from server.exporting import WRITERS
 from server.exports import csv_text
+from tests.living import write_study
 from tests.studying import Desk, Person
 
 TOML = """
@@ -88,14 +92,130 @@ def test_triplettools_columns(folder, tmp_path):
     run("export", folder, "--format", "triplettools", "--out", tmp_path)
     rows = read(tmp_path / "words_triplettools.csv")
     wanted = "worker_id,rt,Center,Left,Right,Answer,sampleAlg,sampleSet,head,winner,loser"
-    assert list(rows[0]) == wanted.split(",")
+    assert list(rows[0]) == [*wanted.split(","), "purpose", "excluded"]
+    key = read(tmp_path / "words_triplettools_items.csv")
+    item = [one["item"] for one in key]
+    assert [one["number"] for one in key] == [str(at) for at in range(ITEMS)]
     for row in rows:
-        assert {row["winner"], row["loser"]} == {row["Left"], row["Right"]}
-        assert row["Answer"] == row["winner"]
-        assert row["Center"] == row["head"]
+        head, winner, loser = (item[int(row[name])] for name in ("head", "winner", "loser"))
+        assert {winner, loser} == {row["Left"], row["Right"]}
+        assert (row["Center"], row["Answer"]) == (head, winner)
     assert {row["sampleAlg"] for row in rows} >= {"random", "adaptive", "check", "repeat"}
     # Three people, twenty trials each, one of them skipped.
     assert len(rows) == 3 * 19
+
+
+def test_triplettools_sets_are_what_counts(folder, tmp_path):
+    """Neither checks nor excluded people's answers are in a set; repeats go with their first."""
+    run("export", folder, "--format", "triplettools", "--out", tmp_path)
+    rows = read(tmp_path / "words_triplettools.csv")
+    counts = [row for row in rows if row["excluded"] == "0" and row["purpose"] != "catch"]
+    assert [row for row in rows if row["sampleSet"] in ("train", "test")] == counts
+    assert {row["sampleSet"] for row in rows if row not in counts} == {"NA"}
+    sets = {}
+    for row in counts:
+        question = (row["worker_id"], row["Center"], *sorted((row["Left"], row["Right"])))
+        assert sets.setdefault(question, row["sampleSet"]) == row["sampleSet"]
+    assert {row["sampleSet"] for row in counts if row["sampleAlg"] == "random"} == {"test"}
+    assert {row["sampleSet"] for row in counts if row["sampleAlg"] == "adaptive"} == {"train"}
+
+
+def test_triplettools_embedding_is_the_groups(folder, tmp_path):
+    run("export", folder, "--format", "triplettools", "--out", tmp_path)
+    run("export", folder, "--format", "csv", "--out", tmp_path)
+    rows = read(tmp_path / "words_triplettools_embedding.csv")
+    assert {row["worker_id"] for row in rows} == {"group"}
+    # Of the columns, those with "dim" in their names are taken for coordinates.
+    names = [name for name in rows[0] if "dim" in name]
+    assert names == [f"dim_{at}" for at in range(len(names))] != []
+    plain = read(tmp_path / "embedding.csv")
+    assert [{"item": row["item"], **{name: row[name] for name in names}} for row in rows] == plain
+
+
+def participant_summary(rows, mintrial):
+    """(worker, accuracy of checks, keep), by the rules of tripletTools' `get.participant.summary`.
+
+    A check is passed where the answer is the centre; with one check or none, all is well. Kept is
+    who has accuracy above .8, a mean log response time above that of a second, and enough trials.
+    """
+    found = []
+    for worker in dict.fromkeys(row["worker_id"] for row in rows):
+        own = [row for row in rows if row["worker_id"] == worker]
+        checks = [row for row in own if row["sampleAlg"] == "check"]
+        accuracy = 1.0
+        if len(checks) > 1:
+            accuracy = sum(row["Answer"] == row["Center"] for row in checks) / len(checks)
+        times = [math.log(float(row["rt"]) / 1000) for row in own if row["rt"] not in ("", "NA")]
+        slow = sum(times) / len(times) > 0
+        found.append((worker, accuracy, accuracy > 0.8 and slow and len(own) >= mintrial))
+    return found
+
+
+@pytest.mark.parametrize("own_catches", [False, True])
+def test_triplettools_keeps_who_was_careful(tmp_path, own_catches):
+    """With the study's own catch trials the anchor is no option: the package cannot judge them."""
+    toml = "[session]\ntrials = 40\npractice = 0\nbreak_every = 0\ncatch = 0.2\n"
+    toml += "feedback = false\n"
+    folder = write_study(tmp_path / "words", toml, ITEMS)
+    if own_catches:
+        (folder / "catches.csv").write_text("anchor,nearer,farther\nword00,word01,word02\n")
+        text = (folder / "study.toml").read_text()
+        (folder / "study.toml").write_text(text + '[stimuli]\ncatches = "catches.csv"\n')
+    desk = Desk(folder)
+    person = Person(ITEMS, 2, noise=0.0)
+    for careful in (True, False):
+        stage = desk.newcomer()
+        while stage.kind == "trial":
+            side = person.side(stage)
+            if stage.trial.purpose == "catch" and not careful:
+                side = {"left": "right", "right": "left"}[side]
+            desk.now += 2500
+            # The first one's browser measures nothing.
+            rt = None if careful else 1900.0
+            stage = desk.service.answer(stage.participant, stage.trial.token, side, rt_ms=rt)
+    desk.close()
+    run("export", folder, "--format", "triplettools", "--out", tmp_path)
+    rows = read(tmp_path / "words_triplettools.csv")
+    catches = [row for row in rows if row["purpose"] == "catch"]
+    assert len(catches) >= 10
+    if own_catches:
+        assert {row["sampleAlg"] for row in catches} == {"catch"}
+        assert participant_summary(rows, 40) == [("1", 1.0, True), ("2", 1.0, True)]
+    else:
+        assert {row["sampleAlg"] for row in catches} == {"check"}
+        assert participant_summary(rows, 40) == [("1", 1.0, True), ("2", 0.0, False)]
+    assert {row["rt"] for row in rows if row["worker_id"] == "1"} == {"2500.0"}
+
+
+def test_salmon_responses_are_as_its_dashboard_gives_them(folder, tmp_path):
+    """Columns and rules of its own file: numbers from 0 in the order of its targets."""
+    run("export", folder, "--format", "salmon", "--out", tmp_path)
+    rows = read(tmp_path / "words_responses.csv")
+    roles = ("head", "left", "right", "winner", "loser")
+    assert set(rows[0]) == {
+        *roles,
+        *(f"{role}_{form}" for role in roles for form in ("html", "filename")),
+        *("sampler", "score", "puid", "response_time", "network_latency", "time_received"),
+        *("time_received_since_start", "datetime_received", "start_time"),
+        *("puid_num_responses", "num_responses"),
+    }
+    targets = (tmp_path / "words_targets.csv").read_text().splitlines()
+    for at, row in enumerate(rows):
+        number = {role: int(row[role]) for role in roles}
+        assert {number["winner"], number["loser"]} == {number["left"], number["right"]}
+        assert len({number["head"], number["left"], number["right"]}) == 3
+        for role in roles:
+            assert targets[number[role]] == row[f"{role}_html"] == row[f"{role}_filename"]
+        since = float(row["time_received"]) - float(row["start_time"])
+        assert float(row["time_received_since_start"]) == pytest.approx(since, abs=0.0011)
+        assert int(row["num_responses"]) == at + 1
+    assert int(rows[-1]["puid_num_responses"]) == sum(
+        row["puid"] == rows[-1]["puid"] for row in rows
+    )
+    # Everything in the file is fitted, so participant 2, who is excluded, is not in it.
+    assert {row["puid"] for row in rows} == {"1", "3"}
+    start = np.loadtxt(tmp_path / "words_embedding.csv", delimiter=",", skiprows=1, ndmin=2)
+    assert start.shape[0] == ITEMS and start.shape[1] > 0
 
 
 def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
@@ -109,16 +229,37 @@ def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
     assert all(len(set(row)) == 3 for row in triplets.tolist())
     assert triplets.min() >= 0 and triplets.max() < ITEMS
     run("export", folder, "--format", "triplettools", "--out", tmp_path)
-    table = [
-        row for row in read(tmp_path / "words_triplettools.csv") if row["sampleAlg"] != "check"
-    ]
+    table = [row for row in read(tmp_path / "words_triplettools.csv") if row["sampleSet"] != "NA"]
     assert [(row["head"], row["winner"], row["loser"]) for row in table] == [
-        tuple(items[row]) for row in triplets
+        tuple(map(str, row)) for row in triplets
     ]
     assert len(people) == len(triplets)
+    # Nothing in the file could mark somebody who is excluded.
+    assert set(people.tolist()) == {1, 3}
     assert items.tolist() == [f"word{number:02d}" for number in range(ITEMS)]
     # And so does this library, from the file itself.
     assert len(as_triplets(triplets)) == len(triplets)
+
+
+def test_imported_answers_are_described_in_every_format(folder, tmp_path):
+    """Psych-DS asks for every column of every file; numbers have the keys beside them."""
+    study = tmp_path / "words"
+    shutil.copytree(folder, study)
+    (tmp_path / "more.csv").write_text("anchor,nearer,farther\nword03,word01,word02\n")
+    run("import", tmp_path / "more.csv", study)
+    told = json.loads(run("export", study, "--format", "all", "--out", tmp_path / "out", "--json"))
+    assert told["counts"]["imported"] == 1
+    out = tmp_path / "out"
+    description = json.loads((out / "psych-ds" / "dataset_description.json").read_text())
+    named = {one["name"] for one in description["variableMeasured"]}
+    for file in (out / "psych-ds" / "data").iterdir():
+        assert set(read(file)[0]) <= named, file.name
+    for form in ("triplettools", "salmon"):
+        (row,) = read(out / form / "words_prior.csv")
+        assert [row[name] for name in ("head", "winner", "loser")] == ["3", "1", "2"]
+        assert row["head_filename"] == "word03"
+        dictionary = (out / form / "dictionary_prior.md").read_text()
+        assert all(f"| {column} |" in dictionary for column in row)
 
 
 def test_psych_ds_rules(folder, tmp_path):

@@ -320,7 +320,7 @@ def test_names_other_than_keys_where_they_are_one_items_alone(tmp_path):
     assert matched(Table("t", rows), accents).rows == [(2, 0, 1)]
 
 
-@pytest.mark.parametrize("form", ["csv", "triplettools", "cblearn", "psych-ds"])
+@pytest.mark.parametrize("form", ["csv", "triplettools", "salmon", "cblearn", "psych-ds"])
 def test_one_studys_exports_are_anothers_prior_answers(desk, tmp_path, form):
     answer_all(desk)
     stage = desk.newcomer()
@@ -337,6 +337,7 @@ def test_one_studys_exports_are_anothers_prior_answers(desk, tmp_path, form):
     file = {
         "csv": "answers.csv",
         "triplettools": "words_triplettools.csv",
+        "salmon": "words_responses.csv",
         "cblearn": "words_triplets.npz",
         "psych-ds": "data/study-words_task-answers_data.csv",
     }[form]

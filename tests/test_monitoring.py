@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from lore_active.observers import gaussian_space
 from lore_active.stopping import Progress, RankSettled, wilson
 from server import log
+from server.counting import participant_counts
 from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
 from server.monitoring.history import MOST_POINTS, History
@@ -23,7 +25,6 @@ from server.monitoring.ledger import Ledger
 from server.monitoring.outlook import Outlook, outlook
 from server.monitoring.picture import placed, rotation
 from server.monitoring.quality import RULES, Qualities, Quality, flags
-from server.monitoring.table import presence
 from server.monitoring.watch import REST_MS, UNWATCHED_MS, Watch
 from server.store.models import ModelRow
 from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
@@ -153,25 +154,26 @@ def test_pace_counts_recent_minutes():
     assert figures.pace(np.array(old), now) == (0.0, [])
 
 
-def test_presence_tells_here_from_left():
+def test_participants_under_way_are_told_from_those_who_left():
     def person(number, stage, ago):
         return Person(number, None, stage, 10, 3, 0, "", 0, 1_000_000_000 - ago)
 
     people = [
-        person(1, "trials", 1000),
-        person(2, "trials", 600_000),
+        person(1, "trials", 600_000),
+        person(2, "trials", 600_001),
         person(3, "finished", 5),
         person(4, "declined", 5),
         person(5, "expired", 5),
         person(6, "feedback", 900_000),
     ]
-    found = presence(people, 1_000_000_000)
-    assert found == {
-        "all": 6,
-        "now": 1,
+    found = participant_counts(people, 1_000_000_000, idle_minutes=10)
+    assert asdict(found) == {
+        "arrived": 6,
+        "under_way": 1,
         "finished": 2,
         "left": 2,
         "declined": 1,
+        "answered": 6,
         "excluded": 0,
     }
 
@@ -353,8 +355,9 @@ def test_an_update_has_everything(collected):
     assert sum(anchor for anchor, _ in found["map"]["asked"]) == sum(
         one["done"] - one["catch"][1] for one in found["participants"]["rows"]
     )
-    # A refit comes with every ten answers.
-    assert 230 <= found["dimensions"]["history"]["answers"][-1] <= 240
+    # Everybody has left, so the last answers are in the model, too.
+    assert found["dimensions"]["history"]["answers"][-1] == 240
+    assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
     assert {one["name"] for one in found["stopping"]["criteria"]} == set(words.TITLES)
 
@@ -376,7 +379,7 @@ def test_an_update_is_made_once_and_changes_with_the_study(collected):
     desk.now += REST_MS
     second = watch.update(True)
     assert second.version != first.version
-    assert json.loads(second.plain)["where"]["participants"]["all"] == 5
+    assert json.loads(second.plain)["where"]["participants"]["arrived"] == 5
     desk.now += 120_000
     third = watch.update(True)
     assert third.version != second.version

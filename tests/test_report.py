@@ -87,7 +87,7 @@ def test_the_methods_have_this_studys_numbers(desk, made):
                       "WHERE purpose <> 'practice'")[0][0]  # fmt: skip
     assert count == 200
     assert "4 people opened the study: 4 completed their session." in words["Participants"]
-    assert "4 people gave 200 answers" in words["Participants"]
+    assert "4 participants gave 200 answers" in words["Participants"]
     assert (
         "1 participant was excluded by the experimenter, and their 50 answers"
         in (words["Participants"])

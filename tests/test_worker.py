@@ -129,7 +129,7 @@ def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
 @pytest.fixture
 def easily_settled(tmp_path):
     """A study of so few items that little can be asked about them, and a rule that asks less."""
-    easy = TOML.replace("audits = 40", "audits = 5")
+    easy = TOML.replace("audits = 40", "audits = 3\nconfidence = 0.8")
     opened = Desk(tmp_path / "words", easy, items=ITEMS)
     yield opened
     opened.close()
@@ -142,7 +142,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
     def stopped():
         return desk.rows("SELECT status FROM state") == [("stopped",)]
 
-    collect(desk, worker, 25, until=stopped)
+    collect(desk, worker, 25, Person(ITEMS, 2, seed=4), until=stopped)
     assert stopped()
     ((reason,),) = desk.rows("SELECT reason FROM state")
     assert "settled at 2 dimensions" in reason

@@ -23,16 +23,18 @@ from docs.reference.meanings import (
     FIT,
     KINDS,
     LOG,
-    PRIOR,
     PRIOR_ARRAYS,
     ROWS,
 )
 from server.app import create_app
 from server.clock import now
+from server.columns import MEANINGS
 from server.commands import main as lore_active
-from server.exporting import ITEMS, MEANINGS, PARTICIPANTS, TRIPLETTOOLS
+from server.exchange import SALMON, TRIPLETTOOLS, TRIPLETTOOLS_EMBEDDING, TRIPLETTOOLS_ITEMS
+from server.exporting import ITEMS, PARTICIPANTS
 from server.exports import ANSWERS, EXPORTS
-from server.prior_files import ANSWER, COLUMNS
+from server.prior_files import MEANINGS as PRIOR
+from server.prior_files import columns as prior_columns
 from server.store import dumping
 from server.template import write_study
 
@@ -155,9 +157,22 @@ def columns() -> Iterator[str]:
     yield from ["Kinds of events:", ""]
     yield from _table(("kind", "meaning"), ((f"`{one}`", words) for one, words in KINDS.items()))
     yield from ["## triplettools", ""]
-    rows = ((name, MEANINGS[name]) for name in TRIPLETTOOLS)
-    yield from _file("STUDY_triplettools.csv", rows)
+    for file, names in (
+        ("STUDY_triplettools.csv", TRIPLETTOOLS),
+        ("STUDY_triplettools_items.csv", TRIPLETTOOLS_ITEMS),
+        ("STUDY_triplettools_embedding.csv", TRIPLETTOOLS_EMBEDDING),
+    ):
+        yield from _file(file, ((name, MEANINGS[name]) for name in names))
     yield from _file("STUDY_prior.csv (if answers were brought in)", _prior("triplettools"))
+    yield from ["## salmon", ""]
+    yield from _file("STUDY_responses.csv", ((name, MEANINGS[name]) for name in SALMON))
+    yield from [
+        "`STUDY_targets.csv`: keys of the items, one per line, target 0 first.",
+        "`STUDY_embedding.csv`: coordinates of the newest model, one row per target and one column",
+        "per dimension.",
+        "",
+    ]
+    yield from _file("STUDY_prior.csv (if answers were brought in)", _prior("salmon"))
     yield from ["## cblearn", ""]
     yield from _file("STUDY_triplets.npz", ARRAYS.items())
     yield from _file("STUDY_prior_triplets.npz (if answers were brought in)", PRIOR_ARRAYS.items())
@@ -184,7 +199,7 @@ def columns() -> Iterator[str]:
 
 
 def _prior(name: str) -> Iterator[tuple[str, str]]:
-    return ((column, PRIOR[column]) for column in (*ANSWER[name], *COLUMNS))
+    return ((column, PRIOR[column]) for column in prior_columns(name))
 
 
 def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:

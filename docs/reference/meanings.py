@@ -25,18 +25,6 @@ KINDS = {
     "backup": "backups began to fail (`detail_problem` says why) or work again (empty)",
     "rebuilt": "the worker made its model again from the answers, after an update or a move",
 }
-PRIOR = {
-    "anchor": "key of the anchor",
-    "nearer": "key of the item that it was called nearer to",
-    "farther": "key of the other item",
-    "head": "anchor",
-    "winner": "nearer",
-    "loser": "farther",
-    "prior": "number of the file they came in, from 1",
-    "file": "its name",
-    "sha256": "of its content",
-    "taken_out": "1 if they no longer count for the model",
-}
 PRIOR_ARRAYS = {
     "triplets": "one row an answer: anchor, nearer, farther; only what counts for the model",
     "prior": "number of the file it came in",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from lore_active.pacing import FIRST_AUDIT
+from server.counting import AnswerCounts, ParticipantCounts
 from server.monitoring import words
 from server.monitoring.history import History
 from server.monitoring.ledger import CATCH, Columns
 from server.monitoring.outlook import outlook
 from server.monitoring.quality import NAMES, RULES, Quality
-from server.monitoring.table import Rows, number, presence
+from server.monitoring.table import Rows, number
 from server.store.collection import State
 from server.store.models import ModelRow
-from server.store.monitoring import DecisionRow, EventRow, MachineRow, Person
+from server.store.monitoring import AnswerGroup, DecisionRow, EventRow, MachineRow, Person
 
 MINUTE_MS = 60_000
 PACE_MINUTES = 5
@@ -44,15 +45,16 @@ class Facts:
     events: list[EventRow]
     machine: MachineRow
     bytes: int
+    groups: list[AnswerGroup]
+    answers: AnswerCounts
+    participants: ParticipantCounts
     backup_at: int | None = None
-    prior: int = 0
 
 
 def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     """All but the map."""
-    collected = sum(one.done for one in facts.people)
     return {
-        "where": where(facts, collected),
+        "where": where(facts),
         "dimensions": dimensions(facts),
         "stopping": stopping(facts.decision),
         "accuracy": accuracy(facts.history),
@@ -67,12 +69,13 @@ def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     }
 
 
-def where(facts: Facts, collected: int) -> dict[str, Any]:
+def where(facts: Facts) -> dict[str, Any]:
     """State, answers, people, pace and forecast."""
-    state, decision = facts.state, facts.decision
+    state, decision, counts = facts.state, facts.decision, facts.answers
+    collected = counts.answers
     per_minute, spark = pace(facts.columns.received_at, facts.now)
     reasons = [] if decision is None else decision.reasons
-    ahead = outlook(reasons, facts.history.fitted, collected)
+    ahead = outlook(reasons, counts.fitted, collected)
     if state.status == "stopped":
         ahead = outlook([], 0, 0)
     by_rule = stopped_by_rule(facts.events)
@@ -87,17 +90,19 @@ def where(facts: Facts, collected: int) -> dict[str, Any]:
             decision,
             state.status,
             collected,
-            FIRST_AUDIT * facts.items - facts.prior,
+            FIRST_AUDIT * facts.items - counts.imported,
             collected >= state.budget_answers,
             by_rule,
         ),
         "answers": collected,
-        "fitted": facts.history.fitted,
-        "prior": facts.prior,
+        "fitted": counts.fitted,
+        "waiting": counts.waiting,
+        "prior": counts.imported,
+        "counts": counts.plain(),
         "budget": state.budget_answers,
         "budget_participants": state.budget_participants,
         "trials": state.trials,
-        "participants": presence(facts.people, facts.now),
+        "participants": asdict(facts.participants),
         "per_minute": round(per_minute, 2),
         "spark": spark,
         "to_stop": {

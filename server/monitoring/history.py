@@ -37,7 +37,6 @@ class History:
     def __init__(self) -> None:
         self.points: list[Point] = []
         self.version = 0
-        self.fitted = 0
         self.latest: dict[str, Any] = {}
 
     def append(self, milestones: Sequence[Milestone], seqs: Numbers) -> None:
@@ -59,7 +58,7 @@ class History:
                     spectrum=tuple(round(value, 3) for value in summary["spectrum"][:MOST_VALUES]),
                 )
             )
-            self.version, self.fitted, self.latest = one.version, one.answers, summary
+            self.version, self.latest = one.version, summary
 
     def drawn(self) -> list[Point]:
         """Few enough points to draw: audits first, the others evenly, the last one always."""

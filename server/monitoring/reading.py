@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from lore_active.study import LoadedStudy
+from server.counting import RunningCounts, answer_counts, participant_counts
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
 from server.monitoring.picture import damage, embedding_of, placed
 from server.monitoring.quality import Qualities
 from server.monitoring.table import Rows
-from server.store import backups, collection, models, priors
+from server.store import backups, collection, models
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.models import ModelRow
@@ -30,7 +31,8 @@ class Reader:
         self._ledger = Ledger(len(study.items))
         self._history = History()
         self._qualities = Qualities()
-        self._rows = Rows()
+        self._counts = RunningCounts()
+        self._rows = Rows(study.settings.session.idle_minutes)
         self._model: ModelRow | None = None
         self._damage = ""
 
@@ -49,6 +51,7 @@ class Reader:
         state = collection.state(c)
         assert state is not None
         people = store.people(c)
+        groups, idle = self._counts.read(c), self.study.settings.session.idle_minutes
         newest = max((one.id for one in people), default=0)
         z = embedding_of(self._model, items)
         self._qualities.update(columns, z, self._history.version, newest)
@@ -65,8 +68,10 @@ class Reader:
             events=store.events(c, EVENTS_SHOWN),
             machine=self._machine(c, now),
             bytes=self._size(),
+            groups=groups,
+            answers=answer_counts(c, groups, people),
+            participants=participant_counts(people, now, idle),
             backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
-            prior=priors.counting(c),
         )
 
     def shown(self, facts: Facts) -> dict[str, Any]:

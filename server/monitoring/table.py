@@ -5,42 +5,26 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from server.counting import is_under_way
 from server.monitoring.quality import Quality
-from server.store.collection import UNDER_WAY
 from server.store.monitoring import Person
-
-# Somebody who has not been seen for this long is probably not looking at the page.
-HERE_MS = 5 * 60_000
 
 
 class Rows:
     """Rows of the table, made again only for whom something changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_minutes: int) -> None:
+        self._idle_minutes = idle_minutes
         self._made: dict[int, tuple[Person, Quality, bool, dict[str, Any]]] = {}
 
     def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
         """One participant's."""
-        here = one.stage in UNDER_WAY and now - one.seen_at < HERE_MS
+        here = is_under_way(one, now, self._idle_minutes)
         made = self._made.get(one.id)
         if made is None or made[:3] != (one, quality, here):
             made = (one, quality, here, _row(one, quality, here))
             self._made[one.id] = made
         return made[3]
-
-
-def presence(people: list[Person], now: int) -> dict[str, int]:
-    """How many are here now, have finished, or left."""
-    under_way = [one for one in people if one.stage in UNDER_WAY]
-    here = sum(now - one.seen_at < HERE_MS for one in under_way)
-    return {
-        "all": len(people),
-        "now": here,
-        "finished": sum(one.stage in ("feedback", "finished") for one in people),
-        "left": len(under_way) - here + sum(one.stage == "expired" for one in people),
-        "declined": sum(one.stage == "declined" for one in people),
-        "excluded": sum(one.excluded for one in people),
-    }
 
 
 def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:

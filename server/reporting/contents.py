@@ -53,7 +53,8 @@ def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
         "moments": len(found.moments),
         "items": len(found.study.items),
         "left_out": items.left_out,
-        "flow": numbers.flow(found),
+        "participants": found.facts.participants,
+        "answers": found.facts.answers,
         "kinds": numbers.by_kind(found),
         "totals": numbers.totals(found),
         "exclusions": [
@@ -128,11 +129,11 @@ def _private(found: Gathered, out: list[numbers.Exclusion], with_names: bool) ->
 
 
 def _summary(found: Gathered) -> str:
-    flow, received = numbers.flow(found), found.facts.columns.received_at
+    came, received = found.facts.participants, found.facts.columns.received_at
     parts = [methods.many(found.facts.items, "item")]
-    if flow.answered:
-        answers = methods.many(found.shown["where"]["answers"], "answer")
-        parts.append(f"{answers} from {methods.many(flow.answered, 'person', 'people')}")
+    if came.answered:
+        answers = methods.many(found.facts.answers.answers, "answer")
+        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}")
         first, last = numbers.day(int(received[0])), numbers.day(int(received[-1]))
         parts.append(first if first == last else f"{first} to {last}")
     return " · ".join(parts)

@@ -18,7 +18,7 @@ from server.monitoring.reading import Reader
 from server.store import models
 from server.store import monitoring as store
 from server.store.database import Connection, Database
-from server.store.monitoring import EventRow, MadeWith, Mixed
+from server.store.monitoring import EventRow, MadeWith
 
 # Numbers of all maps together: what a page of three megabytes has room for.
 MOST_NUMBERS = 60_000
@@ -35,7 +35,6 @@ class Gathered:
     facts: Facts
     shown: dict[str, Any]
     events: list[EventRow]
-    mix: list[Mixed]
     made_with: list[MadeWith]
     moments: list[dict[str, Any]]
     heads: tuple[int, int]
@@ -54,9 +53,7 @@ def gathered(database: Database, study: LoadedStudy, clock: Callable[[], int]) -
             shown["map"]["spread"] = None
         events = [one for one in store.all_events(c) if one.kind not in PRIVATE_EVENTS]
         moments = _moments(c, facts)
-        return Gathered(
-            study, facts, shown, events, store.mix(c), store.made_with(c), moments, _heads(c)
-        )
+        return Gathered(study, facts, shown, events, store.made_with(c), moments, _heads(c))
 
     found = database.read(read)
     return replace(found, digest=_digest(database, found))

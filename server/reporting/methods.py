@@ -47,8 +47,8 @@ def listed(parts: list[str]) -> str:
 
 def participants(found: Gathered) -> str:
     """Who came, who is left out and why."""
-    flow, received = numbers.flow(found), found.facts.columns.received_at
-    if not flow.arrived:
+    came, received = found.facts.participants, found.facts.columns.received_at
+    if not came.arrived:
         return "Nobody has taken part yet."
     first = min(one.arrived_at for one in found.facts.people)
     last = int(received[-1]) if len(received) else first
@@ -57,20 +57,21 @@ def participants(found: Gathered) -> str:
     fates = [
         words
         for count, words in (
-            (flow.declined, f"{flow.declined:,} did not consent"),
-            (flow.unfinished, f"{flow.unfinished:,} did not come to the end"),
-            (flow.finished, f"{flow.finished:,} completed their session"),
+            (came.declined, f"{came.declined:,} did not consent"),
+            (came.left, f"{came.left:,} left before the end"),
+            (came.under_way, f"{came.under_way:,} had not finished when this was written"),
+            (came.finished, f"{came.finished:,} completed their session"),
         )
         if count
     ]
     text = (
-        f"{when} (UTC), {many(flow.arrived, 'person', 'people')} opened the study: {listed(fates)}."
+        f"{when} (UTC), {many(came.arrived, 'person', 'people')} opened the study: {listed(fates)}."
     )
-    if found.shown["where"]["answers"]:
+    if found.facts.answers.answers:
         text += (
-            f" {many(flow.answered, 'person', 'people')} gave {found.shown['where']['answers']:,} "
-            "answers (practice not counted); the answers of those who did not come to the end are "
-            "used as well."
+            f" {many(came.answered, 'participant')} gave "
+            f"{many(found.facts.answers.answers, 'answer')} (practice not counted); the answers of "
+            "those who did not finish are used as well."
         )
     return f"{text} {_left_out(found)}"
 
@@ -197,13 +198,37 @@ def modelling(found: Gathered) -> str:
         "had been found), and none, if it did not."
     )
     model = found.facts.model
-    if model is not None and model.rank:
-        text += (
-            f" The map was fitted to {model.answers:,} answers with λ = {model.lam:g}; catch "
-            "trials, skipped trials and the answers of excluded participants do not enter it. "
-            "Successive maps were turned to lie on each other (Schönemann, 1966)."
-        )
+    if model is not None:
+        text += f" {_fitted(found)}"
+        if model.rank:
+            text += (
+                f" The map was fitted with λ = {model.lam:g}; successive maps were turned to lie "
+                "on each other (Schönemann, 1966)."
+            )
     return text
+
+
+def _fitted(found: Gathered) -> str:
+    """How the answers collected become the answers fitted."""
+    counts = found.facts.answers
+    out = [
+        f"{count:,} {what}"
+        for count, what in (
+            (counts.excluded, "of excluded participants"),
+            (counts.quarantined, "that could not be used"),
+            (counts.catches, "to catch trials"),
+            (counts.skipped, "skipped"),
+            (counts.timed_out, "timed out"),
+            (counts.waiting, "not fitted yet"),
+        )
+        if count
+    ]
+    less = f", less {listed(out)}" if out else ""
+    more = f", and {many(counts.imported, 'imported answer')}" if counts.imported else ""
+    return (
+        f"The last model was fitted to {many(counts.fitted, 'answer')}: the {counts.answers:,} "
+        f"collected{less}{more}."
+    )
 
 
 def stopping(found: Gathered) -> str:
@@ -237,7 +262,7 @@ def outcome(found: Gathered) -> str:
 
 
 def _ended(found: Gathered) -> str:
-    end, whole = numbers.ending(found), found.shown["where"]["answers"]
+    end, whole = numbers.ending(found), found.facts.answers.answers
     after = f" Those in the middle of their session finished, which made {whole:,} answers."
     after = after if whole > end.answers else ""
     if end.how == "rule":

@@ -36,18 +36,6 @@ class Exclusion:
 
 
 @dataclass(frozen=True)
-class Flow:
-    """How many people came, and how far they got."""
-
-    arrived: int
-    declined: int
-    unfinished: int
-    finished: int
-    excluded: int
-    answered: int
-
-
-@dataclass(frozen=True)
 class Totals:
     """Quality over all participants who are not excluded; None where nothing was asked."""
 
@@ -71,21 +59,6 @@ class Ending:
     reason: str
 
 
-def flow(found: Gathered) -> Flow:
-    """Everybody who came."""
-    people = found.facts.people
-    declined = sum(one.stage == "declined" for one in people)
-    finished = sum(one.stage in ("feedback", "finished") for one in people)
-    return Flow(
-        arrived=len(people),
-        declined=declined,
-        unfinished=len(people) - declined - finished,
-        finished=finished,
-        excluded=sum(one.excluded for one in people),
-        answered=sum(one.done > 0 for one in people),
-    )
-
-
 def exclusions(found: Gathered) -> list[Exclusion]:
     """Those who are excluded now, each with the last decision about them."""
     last = {one.participant: one for one in found.events if one.kind == "exclude"}
@@ -102,11 +75,12 @@ def exclusions(found: Gathered) -> list[Exclusion]:
 def by_kind(found: Gathered) -> list[dict[str, Any]]:
     """Answers of each kind of question: all, skipped, timed out, of excluded people."""
     rows = []
+    excluded = {one.id for one in found.facts.people if one.excluded}
     for purpose in (*PURPOSES, "practice"):
-        mine = [one for one in found.mix if one.purpose == purpose]
+        mine = [one for one in found.facts.groups if one.purpose == purpose]
         outcome: Counter[str] = Counter()
         for one in mine:
-            outcome[one.outcome] += one.count
+            outcome[one.side] += one.count
         rows.append(
             {
                 "purpose": purpose,
@@ -115,7 +89,7 @@ def by_kind(found: Gathered) -> list[dict[str, Any]]:
                 "skipped": outcome["skip"],
                 "timeout": outcome["timeout"],
                 "late": sum(one.late for one in mine),
-                "excluded": sum(one.count for one in mine if one.excluded),
+                "excluded": sum(one.count for one in mine if one.participant in excluded),
                 "fallback": sum(one.count for one in mine if one.origin == "fallback"),
             }
         )
@@ -146,15 +120,15 @@ def totals(found: Gathered) -> Totals:
 
 def ending(found: Gathered) -> Ending:
     """Whether and why no more is collected."""
-    where = found.shown["where"]
+    where, answers = found.shown["where"], found.facts.answers.answers
     stops = [one for one in found.events if one.kind == "stop"]
     if where["status"] == "stopped" and stops:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
         return Ending(how, _answers_before(found, last), str(last.detail.get("reason", "")))
-    if where["answers"] >= where["budget"]:
-        return Ending("budget", where["answers"], "")
-    return Ending("not", where["answers"], "")
+    if answers >= where["budget"]:
+        return Ending("budget", answers, "")
+    return Ending("not", answers, "")
 
 
 def _answers_before(found: Gathered, event: EventRow) -> int:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # What seems to have been given out more than an hour from now was so before the clock was set back,
 # and would be out for as long.
 SET_BACK_MS = 3_600_000
+# Numbers of the questions or answers (the parameter) that the worker set aside.
+QUARANTINED = "SELECT json_extract(detail, '$.' || ?) FROM events WHERE kind = 'set aside'"
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
     )
-    aside = _set_aside(c, "question")
+    aside = _quarantined(c, "question")
     return [one for one in (WebQuery(*row) for row in rows) if one.id not in aside]
 
 
@@ -130,16 +132,18 @@ def told(c: Connection, after: int, up_to: int) -> list[Told]:
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (after, up_to),
     )
-    aside = _set_aside(c, "answer")
+    aside = quarantined_answers(c)
     return [one for one in (Told(*row) for row in rows) if one.seq not in aside]
 
 
-def _set_aside(c: Connection, what: str) -> set[int]:
+def quarantined_answers(c: Connection) -> set[int]:
+    """The answers that no learner can use."""
+    return _quarantined(c, "answer")
+
+
+def _quarantined(c: Connection, what: str) -> set[int]:
     """Numbers of the questions or answers that no learner can use."""
-    rows = c.execute(
-        "SELECT json_extract(detail, '$.' || ?) FROM events WHERE kind = 'set aside'", (what,)
-    )
-    return {row[0] for row in rows}
+    return {row[0] for row in c.execute(QUARANTINED, (what,)) if row[0] is not None}
 
 
 def counted(c: Connection) -> list[Counted]:
@@ -152,7 +156,8 @@ def counted(c: Connection) -> list[Counted]:
         "JOIN participants p ON p.id = q.participant WHERE a.side IN ('left', 'right') "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq"
     )
-    return [Counted(*row) for row in rows]
+    aside = quarantined_answers(c)
+    return [one for one in (Counted(*row) for row in rows) if one.seq not in aside]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[Change]:

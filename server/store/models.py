@@ -69,6 +69,13 @@ def latest_model(c: Connection) -> ModelRow | None:
     return None if row is None else ModelRow(*row)
 
 
+def latest_fitted(c: Connection) -> tuple[int, int]:
+    """(answers that the newest model was fitted to, the last of them by its seq); 0 for none."""
+    row = c.execute("SELECT answers, up_to_seq FROM models ORDER BY version DESC LIMIT 1")
+    found = row.fetchone()
+    return (0, 0) if found is None else (int(found[0]), int(found[1]))
+
+
 def latest_version(c: Connection) -> int:
     """The version of the latest model; 0 before there is one."""
     return int(c.execute("SELECT coalesce(max(version), 0) FROM models").fetchone()[0])

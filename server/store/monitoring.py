@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
-from server.store.learning import SET_BACK_MS
+from server.store.learning import QUARANTINED, SET_BACK_MS
 
 AT_ONCE = 5000
 RECENT_STEPS = 60
@@ -114,15 +114,19 @@ class MachineRow:
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """How many answers there are of one sort; `outcome` is chosen, skip or timeout."""
+class AnswerGroup:
+    """How many answers of one sort a participant gave; `side` is chosen, skip or timeout."""
 
+    participant: int
     purpose: str
     origin: str
-    excluded: int
-    outcome: str
+    side: str
     count: int
     late: int
+
+    def plus(self, more: AnswerGroup) -> AnswerGroup:
+        """Both together."""
+        return replace(self, count=self.count + more.count, late=self.late + more.late)
 
 
 @dataclass(frozen=True)
@@ -257,15 +261,34 @@ def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows]
 
 
-def mix(c: Connection) -> list[Mixed]:
-    """All answers by what was asked and what came of it, practice included."""
+_GROUPED = (
+    "SELECT q.participant, q.purpose, q.origin, "
+    "CASE WHEN a.side IN ('left', 'right') THEN 'chosen' ELSE a.side END, count(*), sum(a.late) "
+    "FROM answers a JOIN queries q ON q.id = a.query WHERE {which} "
+    "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+)
+
+
+def answer_groups(c: Connection, after: int = 0) -> tuple[int, list[AnswerGroup]]:
+    """The last answer there is, and all after a given one in groups, practice included."""
+    last = int(c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0])
+    rows = c.execute(_GROUPED.format(which="a.seq > ? AND a.seq <= ?"), (after, last))
+    return last, [AnswerGroup(*row) for row in rows]
+
+
+def answer_seqs(c: Connection) -> list[int]:
+    """The answers in order, practice aside."""
     rows = c.execute(
-        "SELECT q.purpose, q.origin, p.excluded, "
-        "CASE WHEN a.side IN ('left', 'right') THEN 'chosen' ELSE a.side END, count(*), "
-        "sum(a.late) FROM answers a JOIN queries q ON q.id = a.query "
-        "JOIN participants p ON p.id = q.participant GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+        "SELECT a.seq FROM answers a JOIN queries q ON q.id = a.query "
+        "WHERE q.purpose <> 'practice' ORDER BY a.seq"
     )
-    return [Mixed(*row) for row in rows]
+    return [row[0] for row in rows]
+
+
+def quarantined(c: Connection) -> list[AnswerGroup]:
+    """The answers that no model can use, in groups."""
+    rows = c.execute(_GROUPED.format(which=f"a.seq IN ({QUARANTINED})"), ("answer",))
+    return [AnswerGroup(*row) for row in rows]
 
 
 def made_with(c: Connection) -> list[MadeWith]:

@@ -57,10 +57,14 @@ function where(data) {
   say(byId("forecast"), data.to_stop.words);
   say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
-  say(byId("budget"), `of ${count(data.budget)}${data.prior ? ` · ${count(data.prior)} brought in` : ""}`);
+  say(byId("budget"), `of ${count(data.budget)}`);
+  const inside = [`${count(data.fitted)} in the model`];
+  if (data.prior) inside.push(`${count(data.prior)} of them imported`);
+  if (data.waiting) inside.push(`${count(data.waiting)} waiting`);
+  say(byId("fitted"), inside.join(" · "));
   byId("spent").value = Math.min(1, data.answers / data.budget);
   const who = data.participants;
-  say(byId("people-now"), count(who.now));
+  say(byId("people-now"), count(who.under_way));
   const parts = [`${count(who.finished)} finished`, `${count(who.left)} left`];
   if (who.declined) parts.push(`${count(who.declined)} declined`);
   if (who.excluded) parts.push(`${count(who.excluded)} excluded`);

@@ -1,0 +1,185 @@
+"""What counts: answers, answers in the model and participants, defined once for all that show them.
+
+docs/counting.md says the same for readers. Every page, report, replay and export takes its numbers
+from here, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from server.store import learning, models, priors
+from server.store import monitoring as store
+from server.store.collection import UNDER_WAY
+from server.store.database import Connection
+from server.store.monitoring import AnswerGroup, Person
+
+# What becomes of a stored answer. The first that applies is the one: together they are all answers.
+Fate = Literal["practice", "excluded", "quarantined", "catches", "skipped", "timed_out", "counted"]
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True)
+class AnswerCounts:
+    """A study's answers.
+
+    answers: trials that are over, practice aside; the sum of the six that follow. excluded: of
+    participants who are excluded now. quarantined: rows that no model can use. catches: to
+    questions with a known answer. skipped, timed_out: trials without a choice. counted: all
+    others, late ones and repeats included; these are for the model. imported: answers from
+    elsewhere that count, too. fitted: what the newest model was fitted to.
+    """
+
+    practice: int
+    answers: int
+    excluded: int
+    quarantined: int
+    catches: int
+    skipped: int
+    timed_out: int
+    counted: int
+    imported: int
+    fitted: int
+
+    @property
+    def waiting(self) -> int:
+        """Answers that count and are not in the newest model yet; 0 once everybody has left."""
+        return max(0, self.counted + self.imported - self.fitted)
+
+    def plain(self) -> dict[str, int]:
+        """For JSON."""
+        return {**asdict(self), "waiting": self.waiting}
+
+
+@dataclass(frozen=True)
+class ParticipantCounts:
+    """A study's participants.
+
+    arrived: all who opened the study; the sum of the next four. finished: answered all trials.
+    declined: did not consent. under_way: may still answer. left: have been idle for
+    session.idle_minutes, or came back too late. answered: gave one answer or more, practice aside.
+    excluded: are excluded now.
+    """
+
+    arrived: int
+    finished: int
+    declined: int
+    under_way: int
+    left: int
+    answered: int
+    excluded: int
+
+
+def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
+    """What becomes of an answer; `side` is left, right, skip or timeout."""
+    if purpose == "practice":
+        return "practice"
+    if excluded:
+        return "excluded"
+    if quarantined:
+        return "quarantined"
+    if purpose == "catch":
+        return "catches"
+    if side == "skip":
+        return "skipped"
+    return "timed_out" if side == "timeout" else "counted"
+
+
+class RunningCounts:
+    """The answers in groups; each reading costs what is new since the one before."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[int, str, str, str], AnswerGroup] = {}
+        self._last = 0
+
+    def read(self, c: Connection) -> list[AnswerGroup]:
+        """All answers by participant, purpose, origin and outcome, practice included."""
+        last, new = store.answer_groups(c, self._last)
+        self._last = last
+        for one in new:
+            key = (one.participant, one.purpose, one.origin, one.side)
+            known = self._groups.get(key)
+            self._groups[key] = one if known is None else known.plus(one)
+        return list(self._groups.values())
+
+
+def answer_counts(
+    c: Connection, groups: Sequence[AnswerGroup] | None = None, people: Iterable[Person] = ()
+) -> AnswerCounts:
+    """The counts as they are now; `groups` and `people`, where they have been read already."""
+    if groups is None:
+        groups, people = RunningCounts().read(c), store.people(c)
+    excluded = {one.id for one in people if one.excluded}
+    fates: Counter[Fate] = Counter()
+    for one in groups:
+        fates[_fate(one, excluded, False)] += one.count
+    for one in store.quarantined(c):
+        fates[_fate(one, excluded, False)] -= one.count
+        fates[_fate(one, excluded, True)] += one.count
+    return AnswerCounts(
+        practice=fates["practice"],
+        answers=fates.total() - fates["practice"],
+        excluded=fates["excluded"],
+        quarantined=fates["quarantined"],
+        catches=fates["catches"],
+        skipped=fates["skipped"],
+        timed_out=fates["timed_out"],
+        counted=fates["counted"],
+        imported=priors.counting(c),
+        fitted=models.latest_fitted(c)[0],
+    )
+
+
+def _fate(one: AnswerGroup, excluded: Container[int], quarantined: bool) -> Fate:
+    return fate(one.purpose, one.side, one.participant in excluded, quarantined)
+
+
+class Fates:
+    """What becomes of single answers, for files that have them row by row."""
+
+    def __init__(self, c: Connection) -> None:
+        self._quarantined = learning.quarantined_answers(c)
+        self._up_to_seq = models.latest_fitted(c)[1]
+
+    def counted(self, seq: int, purpose: str, side: str, excluded: bool) -> bool:
+        """Whether an answer counts for the model."""
+        return fate(purpose, side, excluded, seq in self._quarantined) == "counted"
+
+    def fitted(self, seq: int, purpose: str, side: str, excluded: bool) -> bool:
+        """Whether the newest model was fitted to an answer."""
+        return seq <= self._up_to_seq and self.counted(seq, purpose, side, excluded)
+
+
+def present(now: int, idle_minutes: int) -> tuple[int, int]:
+    """Between which times somebody must have been seen who has not left.
+
+    A clock that was set back leaves participants who seem to have been seen in the future. If they
+    are still there, they will be seen again; if not, nothing is kept for them until then.
+    """
+    idle = idle_minutes * MINUTE_MS
+    return now - idle, now + idle
+
+
+def is_under_way(one: Person, now: int, idle_minutes: int) -> bool:
+    """Whether a participant may still answer."""
+    since, until = present(now, idle_minutes)
+    return one.stage in UNDER_WAY and since <= one.seen_at <= until
+
+
+def participant_counts(people: Sequence[Person], now: int, idle_minutes: int) -> ParticipantCounts:
+    """Everybody who came, by how far they got."""
+    finished = sum(one.stage in ("feedback", "finished") for one in people)
+    declined = sum(one.stage == "declined" for one in people)
+    under_way = sum(is_under_way(one, now, idle_minutes) for one in people)
+    return ParticipantCounts(
+        arrived=len(people),
+        finished=finished,
+        declined=declined,
+        under_way=under_way,
+        left=len(people) - finished - declined - under_way,
+        answered=sum(one.done > 0 for one in people),
+        excluded=sum(bool(one.excluded) for one in people),
+    )
