@@ -111,8 +111,9 @@ def test_without_somebody_is_as_if_they_had_never_answered(desk):
     again, _ = suppose(desk, "restore=2")
     last = again.what_if.points[-1]
     ((catches,),) = desk.rows(
-        "SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query WHERE q.purpose = 'catch' "
-        "AND a.seq <= (SELECT max(up_to_seq) FROM models WHERE audit)"
+        "SELECT sum(purpose = 'catch') FROM (SELECT q.purpose FROM answers a "
+        "JOIN queries q ON q.id = a.query WHERE q.purpose <> 'practice' ORDER BY a.seq LIMIT ?)",
+        last.answers,
     )
     assert last.fitted == last.answers - catches
     people = desk.database.read(monitoring.people)
