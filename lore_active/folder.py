@@ -19,9 +19,13 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 MOST_SETTINGS_BYTES = 1_000_000
 
 
-def load(folder: Path) -> LoadedStudy:
-    """The study in `folder`; `InvalidStudy` with all its problems if there are any."""
-    study, problems = _examine(folder)
+def load(folder: Path, begun: bool = False) -> LoadedStudy:
+    """The study in `folder`; `InvalidStudy` with all its problems if there are any.
+
+    The keys of a study that has `begun` cannot be changed any more, so those that look the same
+    do not keep anybody from its data.
+    """
+    study, problems = _examine(folder, begun)
     if study is None:
         raise InvalidStudy(problems)
     return study
@@ -32,7 +36,7 @@ def check(folder: Path) -> list[Problem]:
     return _examine(folder)[1]
 
 
-def _examine(folder: Path) -> tuple[LoadedStudy | None, list[Problem]]:
+def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, list[Problem]]:
     problems: list[Problem] = []
     try:
         home = Path(folder).resolve(strict=True)
@@ -51,7 +55,7 @@ def _examine(folder: Path) -> tuple[LoadedStudy | None, list[Problem]]:
     found = _settings(home, problems)
     if found is None:
         return None, problems
-    items, catches = _stimuli(home, found, problems)
+    items, catches = _stimuli(home, found, begun, problems)
     if problems:
         return None, problems
     return LoadedStudy(home, home.name, found.study, tuple(items), catches), problems
@@ -73,7 +77,7 @@ def _settings(home: Path, problems: list[Problem]) -> Settings | None:
 
 
 def _stimuli(
-    home: Path, found: Settings, problems: list[Problem]
+    home: Path, found: Settings, begun: bool, problems: list[Problem]
 ) -> tuple[list[Item], tuple[Catch, ...]]:
     """Items and catches, and the checks of settings that depend on them."""
     study = found.study
@@ -81,7 +85,7 @@ def _stimuli(
         problems.extend(sense.contradictions(found))
         return [], ()
     before = len(problems)
-    items, listed = read_items(home, study.stimuli, problems)
+    items, listed = read_items(home, study.stimuli, problems, begun)
     all_sound = len(problems) == before
     # An item that is broken would be reported again as unknown in every line that names it.
     catches: tuple[Catch, ...] = ()

@@ -33,11 +33,12 @@ class Source(Struct, frozen=True):
 
 
 def read_items(
-    folder: Path, settings: Stimuli, problems: list[Problem]
+    folder: Path, settings: Stimuli, problems: list[Problem], begun: bool = False
 ) -> tuple[list[Item], list[Entry]]:
     """All sound items in their lasting order, and the catch questions that their list declares.
 
-    What is wrong with the others goes to `problems`.
+    What is wrong with the others goes to `problems`; for a study that has `begun`, it is not wrong
+    that two look the same.
     """
     catches: list[Entry] = []
     if settings.list:
@@ -60,7 +61,9 @@ def read_items(
         for entry in entries
         if (item := _item(folder, entry, settings.max_megabytes, problems)) is not None
     ]
-    _report_twins(sources, folder, problems)
+    _report_twins(sources, problems)
+    if not begun:
+        _report_look_alikes(sources, problems)
     return [source.item for source in sources], catches
 
 
@@ -204,10 +207,9 @@ def _content(
     return ""
 
 
-def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) -> None:
+def _report_twins(sources: list[Source], problems: list[Problem]) -> None:
     """Two items under one key, or one content under two keys: participants would compare twins."""
     keys: dict[str, Source] = {}
-    faces: dict[str, Source] = {}
     contents: dict[tuple[int, str], Source] = {}
     sizes: dict[int, int] = {}
     for source in sources:
@@ -217,18 +219,7 @@ def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) 
         first = keys.setdefault(source.item.key, source)
         if first is not source:
             rule = f"must be unique, and {_where(first)} has it already"
-            key = f"{source.key}, key" if source.key else "key"
-            problems.append(Problem(source.file, key, shown(source.item.key), rule))
-        alike = faces.setdefault(appearance(source.item.key), source)
-        if first is source is not alike:
-            mine, other = source.item.key, alike.item.key
-            found = shown(mine) + peculiar(mine, other)
-            rule = (
-                f"must not look the same as {shown(other)}{peculiar(other, mine)}, the key of "
-                f"{_where(alike)}"
-            )
-            key = f"{source.key}, key" if source.key else "key"
-            problems.append(Problem(source.file, key, found, rule))
+            problems.append(Problem(source.file, _key(source), shown(source.item.key), rule))
         size = _size(source.item)
         # Only files of the same size can be the same: the others need not be read.
         if sizes[size] == 1:
@@ -237,10 +228,33 @@ def _report_twins(sources: list[Source], folder: Path, problems: list[Problem]) 
         if first is not source:
             rule = "every item must differ from the others"
             value = f"the same content as {_where(first)}"
-            if source.item.text != first.item.text:
-                mine, other = source.item.text, first.item.text
-                value = f"{shown(mine)}{peculiar(mine, other)}, which looks like {_where(first)}"
             problems.append(Problem(source.file, source.key, value, rule))
+
+
+def _report_look_alikes(sources: list[Source], problems: list[Problem]) -> None:
+    """Keys or texts that differ only in what nobody sees."""
+    keys: dict[str, Source] = {}
+    texts: dict[str, Source] = {}
+    for source in sources:
+        mine = source.item
+        other = keys.setdefault(appearance(mine.key), source).item
+        if other.key != mine.key:
+            rule = (
+                f"must not look the same as {shown(other.key)}{peculiar(other.key, mine.key)}, the "
+                f"key of {_where(keys[appearance(mine.key)])}"
+            )
+            found = shown(mine.key) + peculiar(mine.key, other.key)
+            problems.append(Problem(source.file, _key(source), found, rule))
+        face = "\n".join(map(appearance, mine.text.splitlines()))
+        first = texts.setdefault(face, source) if mine.text else source
+        if first.item.text != mine.text:
+            found = shown(mine.text) + peculiar(mine.text, first.item.text)
+            rule = f"must not look the same as the text of {_where(first)}"
+            problems.append(Problem(source.file, source.key, found, rule))
+
+
+def _key(source: Source) -> str:
+    return f"{source.key}, key" if source.key else "key"
 
 
 def _where(source: Source) -> str:
@@ -248,16 +262,11 @@ def _where(source: Source) -> str:
 
 
 def _size(item: Item) -> int:
-    return len(_face(item.text).encode()) if item.file is None else item.file.stat().st_size
-
-
-def _face(text: str) -> str:
-    """A text as it looks, line by line."""
-    return "\n".join(map(appearance, text.splitlines()))
+    return len(item.text.encode()) if item.file is None else item.file.stat().st_size
 
 
 def _digest(item: Item) -> str:
     if item.file is None:
-        return hashlib.sha256(_face(item.text).encode()).hexdigest()
+        return hashlib.sha256(item.text.encode()).hexdigest()
     with item.file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -50,6 +50,7 @@ SET_ASIDE = {
     "purpose": ("practice", "catch"),
     "samplealg": ("check", "catch", "practice"),
     "excluded": ("1", "true"),
+    "takenout": ("1", "true"),
 }
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)")
 

@@ -13,12 +13,12 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import click
 import numpy as np
 
-from lore_active.folder import load
 from lore_active.observers import Habits, Observer, gaussian_space
 from lore_active.positions import read_positions
 from lore_active.study import LoadedStudy
 from lore_active.types import Floats
 from server.children import stop_signal
+from server.opening import load_study
 from server.stimuli import items_by_name
 
 TRIES = 40
@@ -224,7 +224,7 @@ def run_bots(
 @click.option("--think", type=float, default=1.0)
 def main(folder: Path, address: str, bots: int, seed: int, think: float) -> None:
     """Let simulated people take part in this study; for the supervisor."""
-    run_bots(load(folder), address, bots, seed, think, stop_signal())
+    run_bots(load_study(folder), address, bots, seed, think, stop_signal())
 
 
 if __name__ == "__main__":

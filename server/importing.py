@@ -12,12 +12,11 @@ from typing import Any
 import click
 
 from lore_active.errors import InvalidParameter, InvalidTriplets
-from lore_active.folder import load
 from lore_active.formats import read_table
 from lore_active.matching import By, matched
 from server import log
 from server.clock import now
-from server.opening import DATABASE, open_study, reading
+from server.opening import DATABASE, load_study, open_study, reading
 from server.store import priors
 from server.store.database import Connection, Result
 from server.store.priors import Prior
@@ -89,7 +88,7 @@ def _study_again(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
 
 
 def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> dict[str, Any]:
-    study = load(folder)
+    study = load_study(folder)
     table = read_table(path)
     try:
         found = matched(table, study.items, by)
@@ -152,7 +151,7 @@ def _run(folder: Path, work: Callable[[Connection], Result], dry_run: bool) -> R
 def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     path = Path(file)
     wanted = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else file.lower()
-    load(folder)
+    load_study(folder)
     if not (folder / DATABASE).exists():
         raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so nothing was brought in.")
 

@@ -23,9 +23,14 @@ class ItemsChanged(LoreError):
     """The folder's items are not those that the answers are about."""
 
 
+def load_study(folder: Path) -> LoadedStudy:
+    """The study in a folder, which may have begun."""
+    return load(folder, begun=(folder / DATABASE).exists())
+
+
 def open_study(folder: Path, clock: Callable[[], int]) -> tuple[LoadedStudy, Database]:
     """The study and its database, begun if it is new."""
-    study = load(folder)
+    study = load_study(folder)
     database = Database(study.folder / DATABASE, clock)
     try:
         database.write(lambda c: _begin_or_compare(c, study))
@@ -42,7 +47,7 @@ def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStud
     The database is a copy in a temporary folder: whatever is done with it, such as bringing an
     older format up to date, the study's own files stay as they are, and need not be writable.
     """
-    study = load(folder)
+    study = load_study(folder)
     path = study.folder / DATABASE
     if not path.exists():
         raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so there is no data.")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lore_active.formats import safe, unsafe
-from lore_active.lookalikes import appearance
+from lore_active.lookalikes import appearance, unified
 from lore_active.triplets import as_triplets
 from server.columns import MEANINGS
 from server.commands import main
@@ -345,7 +345,7 @@ def is_label(text):
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\x00"))
-        .map(str.strip)
+        .map(unified)
         .filter(is_label),
         min_size=3,
         max_size=6,
@@ -355,7 +355,7 @@ def is_label(text):
     st.data(),
 )
 def test_labels_of_any_kind_survive_csv(tmp_path_factory, labels, data):
-    """Any script, quotes, newlines, formulas, emoji, right-to-left."""
+    """Any script, quotes, newlines, formulas, emoji, right-to-left; as long as they look it."""
     rows = [
         data.draw(st.permutations(labels)).copy()[:3] for _ in range(data.draw(st.integers(1, 8)))
     ]

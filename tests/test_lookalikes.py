@@ -9,12 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from lore_active import InvalidTriplets, as_triplets
-from lore_active.folder import check, load
+from lore_active.folder import InvalidStudy, check, load
 from lore_active.formats import read_table
 from lore_active.lookalikes import appearance, look_alike, peculiar
 from lore_active.matching import matched
 from lore_active.study import Item
+from server.clock import now
 from server.commands import main
+from server.opening import DATABASE, open_study
+from server.store.database import Database
 from tests.studies import only, small_study
 
 NFC = unicodedata.normalize("NFC", "café")
@@ -96,7 +99,24 @@ def test_texts_that_look_the_same_are_the_same_to_participants(tmp_path):
         tmp_path.resolve() / "words", '[stimuli]\nlist = "items.csv"\n', **{"items.csv": text}
     )
     told = only(folder)
-    assert "COMBINING ACUTE ACCENT" in told and "looks like line 2 of items.csv" in told
+    assert "line 3 is" in told and "COMBINING ACUTE ACCENT" in told
+    assert "must not look the same as the text of line 2 of items.csv" in told
+
+
+def test_a_study_that_has_begun_is_not_locked_out_of_its_data(tmp_path):
+    folder = listed(tmp_path.resolve() / "words", "tea", "tea\u200b")
+    with pytest.raises(InvalidStudy, match="ZERO WIDTH SPACE"):
+        open_study(folder, now)
+    assert not (folder / DATABASE).exists()
+    # As it was begun before keys were compared by what they look like.
+    Database(folder / DATABASE, now).close()
+    study, database = open_study(folder, now)
+    database.close()
+    assert [item.key for item in study.items][:2] == ["tea", "tea\u200b"]
+    result = CliRunner().invoke(main, ["export", str(folder), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "tea\u200b" in (tmp_path / "out" / "items.csv").read_text(encoding="utf-8")
+    assert CliRunner().invoke(main, ["check", str(folder)]).exit_code == 2
 
 
 def test_catches_and_positions_say_what_is_wrong_with_a_key(tmp_path):

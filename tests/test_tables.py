@@ -197,6 +197,8 @@ def test_practice_catches_and_excluded_participants_of_a_frame(frame):
         "excluded": [False, False, True, *[False] * 297],
     }
     assert rows_of(as_triplets(frame(columns(**more)))) == ANSWERS[3:].tolist()
+    out = frame(columns(taken_out=[1] * 10 + [0] * 290))
+    assert rows_of(as_triplets(out)) == ANSWERS[10:].tolist()
 
 
 def test_other_tables_in_memory():
