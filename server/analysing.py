@@ -21,13 +21,18 @@ from lore_active.study import LoadedStudy
 from server import exporting, log, supposing, telling, trajectories
 from server.clock import now
 from server.counting import answer_counts
-from server.exports import Choice
+from server.exports import Choice, utc
 from server.opening import DATABASE, reading
-from server.replaying import Replayed, replay
-from server.store import monitoring
+from server.replaying import Mismatch, Replayed, replay
+from server.store import chain, chain_verification, monitoring
 from server.store.database import Database
 
 Lines = dict[tuple[str, int], int]
+# Why a log tells nothing of what was recorded.
+WITHOUT_CHAIN = {
+    chain.PSEUDONYMS: "a pseudonymised log leaves out what the hash chain covers",
+    chain.LOG: "this log is from a version before the hash chain",
+}
 
 
 @contextmanager
@@ -121,11 +126,21 @@ def export(
     help="Suppose other settings instead: lam=0.02 selector=uncertainty stop.confidence=0.95 "
     "stop.audits=3 stop.min_answers=200 exclude=P7,P9 restore=P3. Any number of them.",
 )
+@click.option(
+    "--continues",
+    metavar="LOG|HASH",
+    help="Check, too, that the hash chain goes on from an earlier log, or from its last hash.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def again(
-    path: Path, more: tuple[str, ...], verify: bool, what_if: tuple[str, ...], as_json: bool
+    path: Path,
+    more: tuple[str, ...],
+    verify: bool,
+    what_if: tuple[str, ...],
+    continues: str | None,
+    as_json: bool,
 ) -> None:
-    """Go through a study again and compare every model, question and decision.
+    """Go through a study again and compare every stored row, model, question and decision.
 
     With --what-if, go through it under other settings and put that beside the original.
     """
@@ -133,11 +148,36 @@ def again(
         raise InvalidParameter(f"{more[0]!r} stands alone; settings to suppose follow --what-if.")
     if what_if and verify:
         raise InvalidParameter("--verify and --what-if exclude each other: give one of them.")
+    if what_if and continues:
+        raise InvalidParameter("--continues and --what-if exclude each other: give one of them.")
+    earlier = None if continues is None else _hash_of(continues)
     with opened(path) as (study, database, lines):
         if what_if:
             _suppose(database, study, (*what_if, *more), as_json)
         else:
-            _compare(database, study, lines, verify, as_json)
+            _compare(database, study, lines, earlier, verify, as_json)
+
+
+def _hash_of(said: str) -> bytes:
+    """The hash itself, or the last one of a log."""
+    path = Path(said)
+    if path.is_file():
+        with path.open("rb") as stream:
+            heads = [row for _, kind, row in log.read(stream) if kind == "chain_head"]
+        try:
+            return log.blob(heads[0]["hash"])
+        except (IndexError, KeyError, TypeError, ValueError):
+            raise InvalidParameter(f"{path} is a log without a hash chain to go on from.") from None
+    try:
+        hashed = bytes.fromhex(said)
+    except ValueError:
+        hashed = b""
+    if len(hashed) != chain.HASH_BYTES:
+        raise InvalidParameter(
+            f"--continues is {said!r}, but must be a log, or the last hash of a chain: "
+            f"{2 * chain.HASH_BYTES} characters from 0 to 9 and a to f."
+        )
+    return hashed
 
 
 def _suppose(database: Database, study: LoadedStudy, words: Sequence[str], as_json: bool) -> None:
@@ -159,7 +199,12 @@ def _suppose(database: Database, study: LoadedStudy, words: Sequence[str], as_js
 
 
 def _compare(
-    database: Database, study: LoadedStudy, lines: Lines, verify: bool, as_json: bool
+    database: Database,
+    study: LoadedStudy,
+    lines: Lines,
+    earlier: bytes | None,
+    verify: bool,
+    as_json: bool,
 ) -> None:
     found = replay(
         database,
@@ -169,6 +214,9 @@ def _compare(
         lambda done, of: bar("step", done, of),
         _cores(),
     )
+    if earlier and not database.read(lambda c: chain_verification.continues(c, earlier)):
+        what = f"the hash chain never ended with {earlier.hex()}: it was rewritten, or is another."
+        found.mismatches.insert(0, Mismatch(None, None, "chain", None, what))
     if as_json:
         click.echo(json.dumps(asdict(found)))
     else:
@@ -177,7 +225,23 @@ def _compare(
         sys.exit(1)
 
 
+def _coverage(found: Replayed) -> str:
+    """What the hash chain tells of the stored rows."""
+    why = found.periods[0] if found.periods else ""
+    if found.covered_from is None:
+        return f"Stored rows were not compared: {WITHOUT_CHAIN.get(why, 'there is no hash chain')}."
+    since = "the study's beginning"
+    if why != chain.NEW:
+        since = f"{utc(found.covered_from)}, when {found.rows_before:,} rows were already there"
+    return (
+        f"{found.rows_checked:,} stored rows are as recorded in the hash chain, which covers "
+        f"everything from {since}. Last hash: {found.last_hash} (records: "
+        f"{found.records_checked:,})."
+    )
+
+
 def _print(found: Replayed) -> None:
+    click.echo(_coverage(found))
     how = "bit for bit" if found.fingerprint_match else "within tolerance (another machine)"
     click.echo(
         f"{found.models_checked} models, {found.queries_checked} questions and "

@@ -98,6 +98,8 @@ def forget(
             store.drop_snapshot(c)
         what = "erased" if answers else "kept"
         collection.add_event(c, "forget", WHO, now, who.id, answers=what)
+        # Digests of what was erased can then no longer be compared with guesses.
+        database.writer.recorder.erase_salt(who.id, now)
 
     database.write(work)
     removed = backups.erase(study.folder, who.id, answers)

@@ -14,10 +14,13 @@ from lore_active import __version__
 from lore_active.errors import LoreError
 from lore_active.reproducibility import fingerprint
 from lore_active.study import Catch, Item, LoadedStudy, Study
-from server.store import dumping
+from server.store import chain, dumping
 from server.store.database import Connection, Database
+from server.store.tables import TABLES, key_of
 
-FORMAT = 1
+# Format 2 has the hash chain of the stored rows at its end; without it, 1 is the same.
+FORMAT = 2
+READABLE = (1, 2)
 _SEAL = b',"seal":"'
 _SEAL_LENGTH = 32
 _BEGIN = b'{"line":1,"kind":"study",'
@@ -43,6 +46,7 @@ class Head(msgspec.Struct, frozen=True):
     settings: Study
     items: list[dict[str, str]]
     catches: list[Catch]
+    pseudonyms: bool = False
 
 
 class _Event(msgspec.Struct):
@@ -94,9 +98,11 @@ def _events(
             for item in study.items
         ],
         list(study.catches),
+        pseudonyms,
     )
     yield "study", msgspec.to_builtins(head)
-    for table in dumping.TABLES:
+    # With the chain's salt, digests of what is left out could be compared with guesses.
+    for table in TABLES if pseudonyms else dumping.LOGGED:
         blobs = [name for name, kind in dumping.columns(c, table).items() if kind == "BLOB"]
         for row in dumping.rows(c, table):
             if pseudonyms:
@@ -104,6 +110,11 @@ def _events(
             for name in blobs:
                 row[name] = {"base64": base64.b64encode(row[name]).decode()}
             yield table, row
+
+
+def blob(value: dict[str, str]) -> bytes:
+    """Bytes as a log has them."""
+    return base64.b64decode(value["base64"])
 
 
 def is_log(path: Path) -> bool:
@@ -114,11 +125,18 @@ def is_log(path: Path) -> bool:
 
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """(line, kind, row) of every line; BadLog at the first that was changed, moved or lost."""
-    seal, expected, ended = "", 0, False
+    seal, expected, ended, end = "", 0, False, b"\n"
     while raw := file.readline(MOST_LINE_BYTES):
         expected += 1
         if ended:
             raise BadLog(expected, "the log goes on after its end.")
+        # Some programs convert line ends: all of them converted, it is still the same log.
+        if expected == 1 and raw.endswith(b"\r\n"):
+            end = b"\r\n"
+        if raw.endswith(b"\n") and raw.endswith(b"\r\n") != (end == b"\r\n"):
+            raise BadLog(expected, "its line end is not that of the first line.")
+        if raw.endswith(end):
+            raw = raw.removesuffix(end) + b"\n"
         if not raw.endswith(b"\n"):
             raise BadLog(expected, "the line is cut off.")
         at = raw.rfind(_SEAL)
@@ -159,13 +177,20 @@ def load(
         with path.open("rb") as file:
             events = read(file)
             line, kind, row = next(events, (1, "", {}))
-            if kind != "study" or row.get("format") != FORMAT:
-                raise BadLog(line, f"this is no log of format {FORMAT}.")
+            if kind != "study" or row.get("format") not in READABLE:
+                raise BadLog(
+                    line, f"this is not a log of format {' or '.join(map(str, READABLE))}."
+                )
             try:
-                study = _study(msgspec.convert(row, Head), into.parent)
+                head = msgspec.convert(row, Head)
+                study = _study(head, into.parent)
             except (msgspec.ValidationError, KeyError) as error:
                 raise BadLog(line, f"it does not describe a study: {error}.") from None
+            recorder = database.writer.recorder
+            database.write(recorder.pause)
             _put_all(database, events, where)
+            without = chain.PSEUDONYMS if head.pseudonyms else chain.LOG
+            database.write(lambda c: recorder.resume(clock(), without))
     except BaseException:
         database.close()
         raise
@@ -177,7 +202,7 @@ def _put_all(
     events: Iterator[tuple[int, str, dict[str, Any]]],
     where: dict[tuple[str, int], int],
 ) -> None:
-    known = database.read(lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES})
+    known = database.read(lambda c: {table: dumping.columns(c, table) for table in dumping.LOGGED})
 
     def chunk() -> list[tuple[int, str, dict[str, Any]]]:
         found = []
@@ -187,10 +212,10 @@ def _put_all(
             if kind not in known or not row.keys() <= known[kind].keys():
                 raise BadLog(line, f"a row of {kind!r} that this version does not know.")
             try:
-                where[kind, row[dumping.KEYS.get(kind, "id")]] = line
+                where[kind, row[key_of(kind)]] = line
                 for name, value in row.items():
                     if isinstance(value, dict):
-                        row[name] = base64.b64decode(value["base64"])
+                        row[name] = blob(value)
             except (KeyError, TypeError, ValueError) as error:
                 raise BadLog(line, f"a row of {kind!r} that is not whole: {error!r}.") from None
             found.append((line, kind, row))

@@ -1,4 +1,4 @@
-"""Going through a logged study again: does every model, question and decision come out the same?"""
+"""Going through a study again: is every row as recorded, and do models and questions come out?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from server.fold import (
     reasons,
     with_queries,
 )
-from server.store import collection, erasing, learning, models
+from server.store import chain_verification, collection, erasing, learning, models
 from server.store.database import Database
 from server.store.learning import Step
 from server.store.models import ModelRow
@@ -48,21 +48,35 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Something that came out differently, and where it stands."""
+    """Something that came out differently, or is not as recorded, and where it is."""
 
-    step: int
+    step: int | None
     line: int | None
+    table: str
+    row: int | None
     what: str
 
     def __str__(self) -> str:
-        place = f"step {self.step}" if self.line is None else f"line {self.line}, step {self.step}"
-        return f"{place}: {self.what}"
+        places = {"line": self.line, "step": self.step}
+        place = ", ".join(f"{name} {at}" for name, at in places.items() if at is not None)
+        return f"{place}: {self.what}" if place else self.what
 
 
 @dataclass
 class Replayed:
-    """What a replay found."""
+    """What a replay found.
 
+    `rows_checked` rows are as the hash chain last recorded them, of which `rows_before` were there
+    when it began at `covered_from` (milliseconds; None: there is no chain). `periods` says why it
+    began, and why it began again.
+    """
+
+    rows_checked: int = 0
+    records_checked: int = 0
+    covered_from: int | None = None
+    rows_before: int = 0
+    periods: list[str] = field(default_factory=list)
+    last_hash: str = ""
     models_checked: int = 0
     queries_checked: int = 0
     decisions_checked: int = 0
@@ -84,7 +98,7 @@ def replay(
     progress: Progress = lambda done, of: None,
     cores: int = 1,
 ) -> Replayed:
-    """Re-run every step of the journal and compare it with what was published.
+    """Compare every row with the hash chain; re-run the journal and compare what was published.
 
     Bit for bit where the fingerprint is the same. Elsewhere the choice of questions is not made
     again, and models may differ by TOLERANCE. `lines` tells where each row stands in a log.
@@ -95,6 +109,50 @@ def replay(
     in `steps_erased`. The models after it never used those answers and must come out, bit for bit.
     """
     begun, result = timer(), Replayed(cores=cores)
+    _check_rows(database, lines or {}, result)
+    try:
+        _check_steps(database, study, timer, lines or {}, progress, result)
+    except Exception as error:
+        if not result.mismatches:
+            raise
+        # What was changed outside can be anything; that it was has been told.
+        what = f"the models cannot be made again: {error!r}."
+        result.mismatches.append(Mismatch(None, None, "steps", None, what))
+    result.mismatches.sort(key=lambda one: one.step or 0)
+    result.seconds = timer() - begun
+    return result
+
+
+def _check_rows(database: Database, lines: dict[tuple[str, int], int], result: Replayed) -> None:
+    """Every stored row against the hash chain, and exclusions against the events."""
+    found = database.read(chain_verification.verify)
+    result.rows_checked, result.records_checked = found.rows, found.records
+    result.covered_from, result.rows_before = found.covered_from, found.rows_before
+    result.periods, result.last_hash = found.periods, found.last_hash
+    if lines and ("chain_head", 1) not in lines:
+        # The log came without its chain; the one there is now was only just begun.
+        result.rows_checked = result.records_checked = result.rows_before = 0
+        result.covered_from, result.last_hash = None, ""
+    differences = [(one.table, one.row, one.what) for one in found.differences]
+    for number, excluded in database.read(collection.exclusions_without_event):
+        but = "but by no event" if excluded else "but the last event says that it is"
+        what = f"participants row {number} is {'' if excluded else 'not '}excluded, {but}."
+        differences.append(("participants", number, what))
+    for table, row, what in differences:
+        line = None if row is None else lines.get((table, row))
+        result.mismatches.append(Mismatch(None, line, table, row, what))
+
+
+def _check_steps(
+    database: Database,
+    study: LoadedStudy,
+    timer: Callable[[], float],
+    lines: dict[tuple[str, int], int],
+    progress: Progress,
+    result: Replayed,
+) -> None:
+    """Every step of the journal, made again."""
+    cores = result.cores
     state = database.read(collection.state)
     assert state is not None
     steps = database.read(learning.steps)
@@ -108,7 +166,7 @@ def replay(
         fold = Fold(database, study, learner, timer)
         for done, step in enumerate(steps):
             progress(done, len(steps))
-            checks = _Checks(step, fold, lines or {}, result)
+            checks = _Checks(step, fold, lines, result)
             try:
                 fold.take_in(step, before)
                 fold.learn(step, {})
@@ -138,9 +196,6 @@ def replay(
     # What was fitted is what came out here, not what the database says of it.
     fitted = 0 if learner.model is None else learner.model.up_to
     result.counts = replace(database.read(answer_counts), fitted=fitted).plain()
-    result.mismatches.sort(key=lambda one: one.step)
-    result.seconds = timer() - begun
-    return result
 
 
 class _Checks:
@@ -156,7 +211,8 @@ class _Checks:
     def differs(self, table: str, row: int, what: str) -> None:
         """Take note of a mismatch."""
         self.found = True
-        self.result.mismatches.append(Mismatch(self.step.id, self.lines.get((table, row)), what))
+        line = self.lines.get((table, row))
+        self.result.mismatches.append(Mismatch(self.step.id, line, table, row, what))
 
     def model(self, stored: ModelRow | None) -> None:
         """The published model against the one that comes out now."""

@@ -12,7 +12,8 @@ import pytest
 
 from server import log
 from server.replaying import replay
-from server.store.dumping import KEYS, TABLES
+from server.store import chain
+from server.store.tables import TABLES, key_of
 from tests.studying import Desk, Person
 
 TOML = """
@@ -183,6 +184,36 @@ def test_every_single_line_corruption_is_found_in_its_line(written, tmp_path):
         assert caught.value.line == at + 1, (corrupt.__name__, at, caught.value)
 
 
+def with_ends(path, raw):
+    path.write_bytes(raw)
+    with path.open("rb") as file:
+        return list(log.read(file))
+
+
+def test_converted_line_ends_make_no_other_log(written, tmp_path):
+    raw = written.read_bytes()
+    converted, path = raw.replace(b"\n", b"\r\n"), tmp_path / "converted.jsonl"
+    assert with_ends(path, converted) == with_ends(tmp_path / "plain.jsonl", raw)
+    assert log.is_log(path)
+    _, database, where = log.load(path, tmp_path / "study.db", lambda: 0)
+    database.close()
+    assert len(where) == raw.count(b"\n") - 2
+    lines = converted.splitlines(keepends=True)
+    for at, spoilt in (
+        (7, lines[7].replace(b"\r\n", b"\n")),
+        (7, lines[7].replace(b"\r\n", b"\r\r\n")),
+        (7, lines[7].replace(b'"kind"', b'"kinD"')),
+        (len(lines) - 1, lines[-1].replace(b"\r\n", b"\r")),
+        (0, lines[0].replace(b"\r\n", b"\n")),
+    ):
+        with pytest.raises(log.BadLog) as caught:
+            with_ends(path, b"".join([*lines[:at], spoilt, *lines[at + 1 :]]))
+        # Of a first line that differs from all others, the second is the first to show it.
+        assert caught.value.line == max(2, at + 1)
+    with pytest.raises(log.BadLog, match="the log ends here, but its last line is missing"):
+        with_ends(path, b"".join(lines[:-1]))
+
+
 def test_a_line_that_was_sealed_anew_is_found_by_the_one_after_it(written, tmp_path):
     lines = written.read_bytes().splitlines(keepends=True)
     at = next(k for k, line in enumerate(lines) if b'"side":"left"' in line)
@@ -217,16 +248,17 @@ CHANGED_ANSWER = (
 
 
 def replayed_when_forged(desk, written, folder, forged):
-    """A replay of a log whose seals were all made anew; and where the forged rows stand in it."""
+    """A replay of a log made again with all its hashes, the chain's too; and the forged lines."""
     study, database, where = log.load(written, folder / "study.db", desk.clock)
     raw, lines = sqlite3.connect(folder / "study.db"), set()
     for table, row, change in forged:
         (number,) = raw.execute(row).fetchone()
-        done = raw.execute(
-            f"UPDATE {table} SET {change} WHERE {KEYS.get(table, 'id')} = ?", (number,)
-        )
+        done = raw.execute(f"UPDATE {table} SET {change} WHERE {key_of(table)} = ?", (number,))
         assert done.rowcount == 1
         lines.add(where[table, number])
+    raw.execute("DELETE FROM chain")
+    raw.execute("DELETE FROM chain_head")
+    chain.begin_period(raw, desk.now, chain.NEW)
     raw.commit()
     raw.close()
     found = replay(database, study, time.perf_counter, where, cores=2)
@@ -273,10 +305,16 @@ def forged(path, change):
         (2, rb'"kind":"items"', b'"kind":"sqlite_schema"'),
         (2, rb'"key":"[^"]*"', b'"key":{"base64":"%"}'),
         (2, rb'"key":"[^"]*"', b'"key":{"x":1}'),
+        (-2, rb'"last":', b'"next":'),
+        (-2, rb'"hash":\{"base64":"[^"]*"\}', b'"hash":null'),
+        (-2, rb'"hash":\{"base64":"[^"]*"\}', b'"hash":{"base64":7}'),
+        (-3, rb'"entries":\{"base64":"[^"]*"\}', b'"entries":{}'),
+        (-3, rb'"note":""', b'"note":null'),
     ],
 )  # fmt: skip
 def test_forged_logs_are_refused_in_one_sentence(written, tmp_path, line, old, new):
     path = tmp_path / "forged.jsonl"
+    line %= written.read_bytes().count(b"\n") + 1
     path.write_bytes(
         forged(written, lambda at, raw: re.sub(old, new, raw, count=1) if at == line else raw)
     )

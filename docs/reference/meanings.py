@@ -182,4 +182,22 @@ ROWS = {
         "words": "the decision in a sentence",
         "reasons": "JSON: each criterion with value, threshold and sentence",
     },
+    "chain_salts": {
+        "participant": "number of the participant whose rows it is for; 0: rows about nobody",
+        "salt": "what digests of these rows begin with",
+    },
+    "chain": {
+        "id": "number of the record, from 1; [what it is for](../replay.md#every-stored-row)",
+        "day": f"when it was made, {_AT}, cut to the day",
+        "note": "JSON where a period begins: `at`, `why`, `rows` (already there), `layout` (the "
+        "columns of each table that digests cover); else empty",
+        "entries": "msgpack: place of the table in the layout, row, whose salt, digest before, "
+        "digest after",
+        "hash": "over all this and the hash before it",
+    },
+    "chain_head": {
+        "id": "always 1",
+        "last": "number of the last record",
+        "hash": "of the last record",
+    },
 }

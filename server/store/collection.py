@@ -191,6 +191,16 @@ def under_way(c: Connection, since: int, until: int) -> int:
     return int(row[0])
 
 
+def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
+    """(number, whether excluded) of participants of whom the events say otherwise."""
+    rows = c.execute(
+        "SELECT p.id, p.excluded, coalesce((SELECT e.kind = 'exclude' FROM events e WHERE "
+        "e.participant = p.id AND e.kind IN ('exclude', 'restore') ORDER BY e.id DESC LIMIT 1), 0) "
+        "AS said FROM participants p WHERE p.excluded <> said ORDER BY p.id"
+    )
+    return [(row[0], bool(row[1])) for row in rows]
+
+
 # ---- events -------------------------------------------------------------------------------------
 
 

@@ -70,7 +70,7 @@ class Database:
                 raise classified(error, path) from error
             stack.pop_all()
         self._readers = [self._apart]
-        self.writer = Writer(writing, self.files)
+        self.writer = Writer(writing, self.files, clock)
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` and return its result once it is safely on disk."""

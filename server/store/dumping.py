@@ -9,29 +9,15 @@ from typing import Any
 
 from lore_active.errors import LoreError
 from server.store.database import Connection
+from server.store.tables import CHAIN, SECRET, TABLES
 
 
 class CannotPut(LoreError):
     """A row that no study can have."""
 
 
-# In an order in which rows can be put back. Left out: the worker's snapshot and health, which are
-# made again, and what opens doors (sessions, links, tokens).
-TABLES = (
-    "items",
-    "state",
-    "participants",
-    "queries",
-    "answers",
-    "priors",
-    "prior_answers",
-    "events",
-    "steps",
-    "models",
-    "decisions",
-)
-KEYS = {"answers": "seq", "models": "version", "decisions": "step"}  # of the others: id
-SECRET = {"participants": "token", "queries": "token"}
+# What a log holds, in this order.
+LOGGED = (*TABLES, *CHAIN)
 PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
 # Events whose detail says by which links somebody came.
 NAMING_EVENTS = ("entry",)
@@ -48,7 +34,7 @@ def nameless(table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def rows(c: Connection, table: str) -> Iterator[dict[str, Any]]:
     """Every row of a table, in order, without secrets."""
-    assert table in TABLES
+    assert table in LOGGED
     secret = SECRET.get(table)
     names = [name for name in columns(c, table) if name != secret]
     cursor = c.cursor()
@@ -61,19 +47,19 @@ def rows(c: Connection, table: str) -> Iterator[dict[str, Any]]:
 
 def count(c: Connection, table: str) -> int:
     """How many rows a table has."""
-    assert table in TABLES
+    assert table in LOGGED
     return int(c.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 def columns(c: Connection, table: str) -> dict[str, str]:
     """The columns that a row of the table may have, in order, with their types."""
-    assert table in TABLES
+    assert table in LOGGED
     return {row["name"]: row["type"] for row in c.execute(f"PRAGMA table_info({table})")}
 
 
 def put(c: Connection, table: str, row: dict[str, Any]) -> None:
     """Put a row back; doors get new keys. CannotPut if the row breaks the schema's rules."""
-    assert table in TABLES
+    assert table in LOGGED
     held = dict(row)
     if table == "participants" or (table == "queries" and held.get("participant") is not None):
         held["token"] = secrets.token_urlsafe(18)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from server.store import chain, chain_verification
 from server.store.connection import Connection
+from server.store.recorder import Recorder
 
 
 class NewerDatabase(LoreError):
@@ -52,16 +56,32 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
             f"{path} has version {have}, but this lore-active knows versions up to {newest}. "
             "Please update lore-active; the file was not touched."
         )
+    recorder: Recorder | None = None
     for number, name, script in known:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _immediate(connection):
             done = connection.execute("SELECT 1 FROM migrations WHERE number = ?", (number,))
             if done.fetchone() is None:
                 for statement in _statements(script):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (number, name, now))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+                if name == "chain":
+                    chain.begin_period(connection, now, chain.UPGRADE if have else chain.NEW)
+            if recorder is not None:
+                recorder.append(now)
+            elif name == "chain":
+                recorder = Recorder(connection)
+    with _immediate(connection):
+        chain_verification.keep_covered(connection, now)
+
+
+@contextlib.contextmanager
+def _immediate(connection: Connection) -> Iterator[None]:
+    """One transaction that writes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from server.store.connection import BUSY_SECONDS, Connection, connect
 from server.store.errors import CannotOpen, StoreError, WriterFailed, classified
 from server.store.files import OpenFiles
+from server.store.recorder import Recorder
 
 Result = TypeVar("Result")
 
@@ -53,13 +54,14 @@ class Writer:
     succeeded and `busy_since` when the present one began, both on the monotonic clock.
     """
 
-    def __init__(self, connection: Connection, files: OpenFiles) -> None:
-        self.path, self.files = files.path, files
+    def __init__(self, connection: Connection, files: OpenFiles, clock: Callable[[], int]) -> None:
+        self.path, self.files, self._clock = files.path, files, clock
         self.patience = PATIENCE_SECONDS
         self.failure: Failure | None = None
         self.written_at = float("-inf")
         self.busy_since: float | None = None
         self._connection: Connection | None = connection
+        self._recorder: Recorder | None = Recorder(connection)
         # Whoever waits stays in here until they have been told.
         self._waiting: deque[_Request] = deque()
         self._news = threading.Condition()
@@ -86,6 +88,12 @@ class Writer:
                 return future.result()
             told = f"no answer within {self.patience:g} s" + "; nothing was stored" * unstored
             raise WriterFailed.because(self.path, told) from None
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records in the hash chain, for work that is under way on the writer's connection."""
+        assert self._recorder is not None
+        return self._recorder
 
     def probe(self) -> None:
         """Commit something that changes nothing, to find out whether that can be done."""
@@ -152,10 +160,13 @@ class Writer:
         connection = self._connection
         if connection is None:
             connection = self._connection = connect(self.path, KNOCK_MS)
+        if self._recorder is None:
+            self._recorder = Recorder(connection)
         self._begin(connection)
         for request in batch:
             if request.future.set_running_or_notify_cancel():
                 outcomes.append(self._run(connection, request))
+        self._recorder.append(self._clock())
         connection.execute("COMMIT")
         self.files.check_all()
         failures = [error for _, _, error in outcomes if isinstance(error, StoreError)]
@@ -190,7 +201,7 @@ class Writer:
         self._dismiss()
 
     def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._recorder = self._connection, None, None
         with contextlib.suppress(sqlite3.Error):
             if connection is not None:
                 connection.close()

@@ -1,0 +1,235 @@
+"""The hash chain over a study's rows: every commit records what it changed, linked to the last.
+
+Each row is recorded as a salted digest: what it was before the commit and what it is after it.
+Whoever edits the file past this program breaks that sequence, and `chain_verification` names the
+row. Rows about a participant have a salt of that participant's own. When a participant is erased so
+is the salt: no digest of what was erased can then be compared with a guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from server.store.tables import SALTS, SECRET, TABLES, key_of
+
+Connection = sqlite3.Connection
+Layout = dict[str, list[str]]
+Key = tuple[str, int]
+
+HASH_BYTES = 16
+SALT_BYTES = 32
+DAY_MS = 86_400_000
+# Records of a period's beginning are split: a single one of a big study would fill the memory.
+MAX_ENTRIES = 20_000
+NOBODY = 0
+
+# Why a period began: all rows were recorded as they were then.
+NEW = "new"
+UPGRADE = "upgrade"
+SCHEMA = "schema"
+LOG = "log"
+PSEUDONYMS = "pseudonyms"
+MISSING = "missing"
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One row's change: its table's place in the layout, its number, its digests.
+
+    `after` begins with the salt of `owner`. Without `before` the row is new, without `after` it was
+    deleted. Without both it was not as recorded when a new period began.
+    """
+
+    table: int
+    row: int
+    owner: int
+    before: bytes | None
+    after: bytes | None
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """The note of the record that begins a period: when, why, with how many rows, of what form."""
+
+    at: int
+    why: str
+    rows: int
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the next record goes on."""
+
+    last: int
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class Differing:
+    """Rows that are not as recorded: changed or deleted, and those that were never recorded."""
+
+    changed: frozenset[Key] = frozenset()
+    added: frozenset[Key] = frozenset()
+
+
+_encode = msgspec.msgpack.encode
+_entries = msgspec.msgpack.Decoder(list[Entry])
+_opening = msgspec.json.Decoder(Opening)
+
+
+def decode_entries(packed: bytes) -> list[Entry]:
+    """A record's entries; msgspec.DecodeError if there are none to be read."""
+    return _entries.decode(packed)
+
+
+def decode_note(note: str) -> Opening:
+    """What a period's first record says; msgspec.DecodeError if that cannot be read."""
+    return _opening.decode(note)
+
+
+def digest(salt: bytes, table: str, values: Iterable[Any]) -> bytes:
+    """What is recorded of a row."""
+    return hashlib.sha256(salt + table.encode() + _encode(values)).digest()[:HASH_BYTES]
+
+
+def linked(before: bytes, number: int, day: int, note: str, packed: bytes) -> bytes:
+    """The hash of a record that follows one with the hash `before`."""
+    return hashlib.sha256(_encode((before, number, day, note, packed))).digest()[:HASH_BYTES]
+
+
+def layout(c: Connection) -> Layout:
+    """The columns that digests cover: all but a row's number and what opens doors.
+
+    The number stands beside the digest, so that two rows that changed places are recognised.
+    """
+    return {
+        table: [
+            row[1]
+            for row in c.execute(f"PRAGMA main.table_info({table})")
+            if row[1] not in (key_of(table), SECRET.get(table))
+        ]
+        for table in (*TABLES, SALTS)
+    }
+
+
+def head(c: Connection) -> Head | None:
+    """Where the chain ends; None if nothing says so."""
+    row = tuples(c).execute("SELECT last, hash FROM main.chain_head").fetchone()
+    return None if row is None else Head(*row)
+
+
+def quoted(names: Iterable[str], prefix: str = "") -> str:
+    """Columns for a statement; a layout may come with somebody else's file."""
+    return ", ".join(prefix + '"' + name.replace('"', '""') + '"' for name in names)
+
+
+def owner_sql(table: str, row: str, column: str) -> str:
+    """SQL for whose salt a row has; `column` (ABOUT) says whom, or what, it is about."""
+    if table == "participants":
+        return row
+    if table in ("queries", "events"):
+        return f"coalesce({column}, {NOBODY})"
+    if table == "answers":
+        asked = f"SELECT q.participant FROM main.queries q WHERE q.id = {column}"
+        return f"coalesce(({asked}), {NOBODY})"
+    return str(NOBODY)
+
+
+ABOUT = {"queries": "participant", "events": "participant", "answers": "query"}
+
+
+class Salts:
+    """Salts by participant, each read or made when it is first asked for."""
+
+    def __init__(self, c: Connection) -> None:
+        self._c = c
+        self._known: dict[int, bytes] = {}
+        self.made: dict[int, bytes] = {}
+
+    def of(self, owner: int) -> bytes:
+        """The salt of a participant's rows."""
+        if owner not in self._known:
+            row = tuples(self._c).execute(
+                f"SELECT salt FROM main.{SALTS} WHERE participant = ?", (owner,)
+            )
+            found = row.fetchone()
+            self._known[owner] = self.renewed(owner) if found is None else found[0]
+        return self._known[owner]
+
+    def renewed(self, owner: int) -> bytes:
+        """A new salt in place of the old one, which is overwritten."""
+        salt = self.made[owner] = secrets.token_bytes(SALT_BYTES)
+        self._c.execute(f"INSERT OR REPLACE INTO main.{SALTS} VALUES (?, ?)", (owner, salt))
+        return salt
+
+
+def salt_digest(salt: bytes) -> bytes:
+    """What is recorded of a salt itself; being random, it needs none."""
+    return digest(b"", SALTS, [salt])
+
+
+def begin_period(c: Connection, now: int, why: str, differing: Differing = Differing()) -> None:
+    """Record every row as it is.
+
+    `differing` were not as recorded, and must not become so by being recorded again.
+    """
+    form = layout(c)
+    rows = sum(int(c.execute(f"SELECT count(*) FROM main.{t}").fetchone()[0]) for t in TABLES)
+    note = msgspec.json.encode(Opening(now, why, rows, form)).decode()
+    at, entries = end(c) or _last(c), _all_entries(c, form, differing)
+    while (part := list(islice(entries, MAX_ENTRIES))) or note:
+        at = add(c, at, now, note, part)
+        note = ""
+    c.execute("INSERT OR REPLACE INTO main.chain_head VALUES (1, ?, ?)", (at.last, at.hash))
+
+
+def end(c: Connection) -> Head | None:
+    """Where to go on: never before a record that is there, though somebody edited the head."""
+    row = tuples(c).execute(
+        "SELECT max(last, coalesce((SELECT max(id) FROM main.chain), 0)), hash FROM main.chain_head"
+    )
+    found = row.fetchone()
+    return None if found is None else Head(*found)
+
+
+def _last(c: Connection) -> Head:
+    """Where the records themselves end, if nothing else says so."""
+    row = c.execute("SELECT id, hash FROM main.chain ORDER BY id DESC LIMIT 1").fetchone()
+    return Head(0, b"") if row is None else Head(row[0], row[1])
+
+
+def _all_entries(c: Connection, form: Layout, differing: Differing) -> Iterator[Entry]:
+    codes, salts = {table: code for code, table in enumerate(form)}, Salts(c)
+    left_out = differing.changed | differing.added
+    for table in TABLES:
+        whose = owner_sql(table, "t.rowid", f"t.{ABOUT.get(table)}")
+        sql = f"SELECT t.rowid, {whose}, {quoted(form[table], 't.')} FROM main.{table} t"
+        for number, owner, *values in tuples(c).execute(f"{sql} ORDER BY t.rowid"):
+            if (table, number) not in left_out:
+                after = digest(salts.of(owner), table, values)
+                yield Entry(codes[table], number, owner, None, after)
+    for number, salt in tuples(c).execute(f"SELECT participant, salt FROM main.{SALTS}"):
+        if (SALTS, number) not in left_out:
+            yield Entry(codes[SALTS], number, NOBODY, None, salt_digest(salt))
+    for table, number in sorted(differing.changed):
+        yield Entry(codes[table], number, NOBODY, None, None)
+
+
+def add(c: Connection, at: Head, now: int, note: str, entries: list[Entry]) -> Head:
+    number, day, packed = at.last + 1, now - now % DAY_MS, _encode(entries)
+    hashed = linked(at.hash, number, day, note, packed)
+    c.execute("INSERT INTO main.chain VALUES (?, ?, ?, ?, ?)", (number, day, note, packed, hashed))
+    return Head(number, hashed)
+
+
+def tuples(c: Connection) -> sqlite3.Cursor:
+    cursor = c.cursor()
+    cursor.row_factory = None
+    return cursor
