@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from server import log
 from server.commands import main
-from server.store import chain, chain_verification, collection, versions
+from server.store import chain, chain_verification, collection, recorder, versions
 from server.store.database import Database
 from tests.studying import Desk, Person
 
@@ -451,6 +451,20 @@ def test_a_row_that_comes_and_goes_in_one_commit_leaves_nothing(database):
     database.write(lambda c: c.execute("DELETE FROM events"))
     assert verified(database).differences == []
     assert verified(database).rows == 0
+
+
+def test_a_great_many_rows_are_recorded_in_parts(database, monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_ENTRIES", 10)
+    before = records(database)
+
+    def work(c):
+        for number in range(25):
+            collection.add_participant(c, f"token {number}", None, {}, "", 5, number)
+            collection.add_event(c, "many", "test", 5, number + 1)
+
+    database.write(work)
+    assert records(database) == before + 5
+    assert verified(database).differences == [] and verified(database).rows == 50
 
 
 # ---- older databases, later ones ----------------------------------------------------------------

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from lore_active.errors import InvalidParameter
 from server.stages import Welcome
+from server.store import chain_verification
 from server.store import collection as store
 from tests.studying import Desk
 
@@ -193,6 +194,12 @@ class Collecting(RuleBasedStateMachine):
         )
         assert promised <= BUDGET + late
         assert people <= 8 + late
+
+    @invariant()
+    def every_row_is_as_recorded(self) -> None:
+        found = self.desk.database.read(chain_verification.verify)
+        assert found.differences == [] and found.periods == ["new"]
+        assert self.desk.database.read(store.exclusions_without_event) == []
 
     @invariant()
     def order_has_no_holes(self) -> None:

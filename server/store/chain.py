@@ -160,12 +160,14 @@ class Salts:
                 f"SELECT salt FROM main.{SALTS} WHERE participant = ?", (owner,)
             )
             found = row.fetchone()
-            self._known[owner] = self.renewed(owner) if found is None else found[0]
+            if found is None:
+                return self.renewed(owner)
+            self._known[owner] = found[0]
         return self._known[owner]
 
     def renewed(self, owner: int) -> bytes:
         """A new salt in place of the old one, which is overwritten."""
-        salt = self.made[owner] = secrets.token_bytes(SALT_BYTES)
+        salt = self._known[owner] = self.made[owner] = secrets.token_bytes(SALT_BYTES)
         self._c.execute(f"INSERT OR REPLACE INTO main.{SALTS} VALUES (?, ?)", (owner, salt))
         return salt
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
+
 from server.store.chain import (
     ABOUT,
+    MAX_ENTRIES,
     MISSING,
     NOBODY,
     Connection,
@@ -121,39 +125,40 @@ class Recorder:
                 Salts(self._c).renewed(erased)
             begin_period(self._c, now, MISSING)
         else:
-            entries = self._changes([table for (table,) in tables], erased)
-            if entries:
-                at = add(self._c, at, now, "", entries)
+            for part in self._changes([table for (table,) in tables], erased):
+                at = add(self._c, at, now, "", part)
                 cursor.execute("UPDATE main.chain_head SET last = ?, hash = ?", (at.last, at.hash))
         cursor.execute("DELETE FROM temp.chain_before")
 
-    def _changes(self, tables: list[str], erased: int | None) -> list[Entry]:
-        salts, cursor, entries = Salts(self._c), tuples(self._c), list[Entry]()
-        old, new = dict[int, bytes](), dict[int, bytes]()
+    def _changes(self, tables: list[str], erased: int | None) -> Iterator[list[Entry]]:
+        """What has changed, in parts for a record each; new salts go before what they are for."""
+        salts, old = Salts(self._c), dict[int, bytes]()
         if erased is not None:
-            old[erased], new[erased] = salts.of(erased), salts.renewed(erased)
-        for table in tables:
-            code, width = self._codes[table], len(self._layout[table])
-            rows = cursor.execute(self._statements[table], (table,))
-            for row, was, there, owned, owner, *values in rows:
-                before = after = None
-                if was:
-                    salt = old.get(owned) or salts.of(owned)
-                    before = digest(salt, table, values[:width])
-                if there:
-                    salt = new.get(owner) or salts.of(owner)
-                    after = digest(salt, table, values[width:])
-                if before != after:
-                    entries.append(Entry(code, row, owner if there else NOBODY, before, after))
-        # First: without it nobody could check the rows that follow.
-        made = [
-            Entry(
-                self._codes[SALTS],
-                owner,
-                NOBODY,
-                salt_digest(old[owner]) if owner in old else None,
-                salt_digest(salt),
-            )
-            for owner, salt in salts.made.items()
-        ]
-        return made + entries
+            old[erased] = salts.of(erased)
+            salts.renewed(erased)
+        entries = chain.from_iterable(self._rows(table, salts, old) for table in tables)
+        while part := list(islice(entries, MAX_ENTRIES)):
+            made = [
+                Entry(
+                    self._codes[SALTS],
+                    owner,
+                    NOBODY,
+                    salt_digest(old[owner]) if owner in old else None,
+                    salt_digest(salt),
+                )
+                for owner, salt in salts.made.items()
+            ]
+            salts.made.clear()
+            yield made + part
+
+    def _rows(self, table: str, salts: Salts, old: dict[int, bytes]) -> Iterator[Entry]:
+        code, width = self._codes[table], len(self._layout[table])
+        rows = tuples(self._c).execute(self._statements[table], (table,))
+        for row, was, there, owned, owner, *values in rows:
+            before = after = None
+            if was:
+                before = digest(old.get(owned) or salts.of(owned), table, values[:width])
+            if there:
+                after = digest(salts.of(owner), table, values[width:])
+            if before != after:
+                yield Entry(code, row, owner if there else NOBODY, before, after)
