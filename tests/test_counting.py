@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -145,61 +146,82 @@ def test_a_row_that_cannot_be_used_is_counted_as_such(desk):
 # ---- the last refit -----------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A study that has just been audited: a few answers more are worth neither audit nor refit."""
+    desk = Desk(tmp_path_factory.mktemp("collected") / "words", TOML, items=ITEMS)
+    worker, person = desk.worker(), Person(ITEMS, 2)
+    for _ in range(9):
+        take_part(desk, worker, person)
+    desk.control.exclude("test", 1, "too fast")
+    turns(worker)
+    desk.close()
+    return desk.folder, desk.now
+
+
+@pytest.fixture
+def crowded(collected, tmp_path):
+    folder, then = collected
+    shutil.copytree(folder, tmp_path / "words")
+    opened = Desk(tmp_path / "words")
+    opened.now = then
+    yield opened
+    opened.close()
+
+
 def fitted(desk):
     counts = desk.database.read(answer_counts)
     return counts.fitted, counts.counted
 
 
-def test_when_the_last_one_has_finished_the_model_has_every_answer(desk):
-    worker, person = desk.worker(), Person(ITEMS, 2)
-    # Whatever is left over when the last one finishes: never a multiple of a refit's ten.
-    for trials in (20, 20, 20):
-        take_part(desk, worker, person, trials)
-    turns(worker)
-    in_model, counted = fitted(desk)
-    assert in_model == counted > 2 * ITEMS
+def last_work(desk):
+    return desk.rows("SELECT work FROM steps ORDER BY id DESC LIMIT 1")[0][0]
+
+
+def test_when_the_last_one_has_finished_the_model_has_every_answer(crowded):
+    worker = crowded.worker()
+    # After fourteen of twenty the model is fitted; six are left over.
+    take_part(crowded, worker, Person(ITEMS, 2), every=14)
+    before = fitted(crowded)
+    assert before[0] < before[1]
+    assert turns(worker) == 1
+    assert fitted(crowded) == (before[1], before[1])
     assert worker.learner.unfitted == 0
-    last = desk.rows("SELECT work FROM steps ORDER BY id DESC LIMIT 1")
-    assert last == [("refit",)] or desk.rows("SELECT max(audit) FROM models") == [(1,)]
+    assert last_work(crowded) == "refit"
     # Nothing more to do, however often it looks.
     assert turns(worker) == 0
 
 
-def test_somebody_who_may_still_answer_is_waited_for(desk):
-    worker, person = desk.worker(), Person(ITEMS, 2)
-    # Audited now, and so many that four more are worth neither an audit nor a refit.
-    for _ in range(5):
-        take_part(desk, worker, person)
-    desk.control.exclude("test", 1, "too fast")
+def test_somebody_who_may_still_answer_is_waited_for(crowded):
+    worker = crowded.worker()
+    take_part(crowded, worker, Person(ITEMS, 2), trials=4)
     turns(worker)
-    assert fitted(desk)[0] == fitted(desk)[1]
-    take_part(desk, worker, person, trials=4)
-    turns(worker)
-    in_model, counted = fitted(desk)
+    in_model, counted = fitted(crowded)
     assert in_model < counted
-    desk.now += IDLE_MS - 2000
-    assert turns(worker) == 0 and fitted(desk) == (in_model, counted)
+    crowded.now += IDLE_MS - 2000
+    assert turns(worker) == 0 and fitted(crowded) == (in_model, counted)
     # Idle for longer than the study allows: they have left.
-    desk.now += 2001
+    crowded.now += 2001
     assert turns(worker) == 1
-    assert fitted(desk) == (counted, counted)
-    assert desk.rows("SELECT work FROM steps ORDER BY id DESC LIMIT 1") == [("refit",)]
+    assert fitted(crowded) == (counted, counted)
+    assert last_work(crowded) == "refit"
 
 
-def test_an_answer_that_comes_after_all_is_fitted_too(desk):
-    worker, person = desk.worker(), Person(ITEMS, 2)
-    take_part(desk, worker, person)
-    take_part(desk, worker, person)
-    stage = take_part(desk, worker, person, trials=9)
-    desk.control.stop("test", "enough")
-    desk.now += IDLE_MS + 1
+def test_an_answer_that_comes_after_all_is_fitted_too(crowded):
+    worker, person = crowded.worker(), Person(ITEMS, 2)
+    stage = take_part(crowded, worker, person, trials=3)
+    while stage.trial.purpose == "catch":
+        stage = crowded.answer(stage, person.side(stage))
+    crowded.control.stop("test", "enough")
+    crowded.now += IDLE_MS + 1
     turns(worker)
-    before = fitted(desk)
-    after = desk.answer(stage, person.side(stage))
+    in_model, counted = fitted(crowded)
+    assert in_model == counted
+    after = crowded.answer(stage, person.side(stage))
     assert after.kind == "expired"
-    turns(worker)
-    assert fitted(desk) == desk.rows("SELECT ?, ?", before[0] + 1, before[1] + 1)[0]
-    assert desk.rows("SELECT late FROM answers ORDER BY seq DESC LIMIT 1") == [(1,)]
+    assert turns(worker) == 1
+    assert fitted(crowded) == (counted + 1, counted + 1)
+    assert crowded.rows("SELECT late FROM answers ORDER BY seq DESC LIMIT 1") == [(1,)]
 
 
 def test_a_study_that_ended_before_its_first_audit_has_no_model(desk):
@@ -212,20 +234,18 @@ def test_a_study_that_ended_before_its_first_audit_has_no_model(desk):
     assert counts.fitted == 0 and counts.waiting == counts.counted > 0
 
 
-def test_the_last_refit_is_replayed_and_survives_a_restart(desk):
-    worker, person = desk.worker(), Person(ITEMS, 2)
-    take_part(desk, worker, person)
-    take_part(desk, worker, person, trials=17)
-    desk.now += IDLE_MS + 1
+def test_the_last_refit_survives_a_restart(crowded):
+    worker = crowded.worker()
+    take_part(crowded, worker, Person(ITEMS, 2), trials=4)
+    crowded.now += IDLE_MS + 1
     turns(worker)
-    again = desk.worker()
+    assert last_work(crowded) == "refit"
+    again = crowded.worker()
     assert again.last == worker.last
-    assert not desk.rows("SELECT 1 FROM events WHERE kind = 'rebuilt'")
     assert turns(again) == 0
-    before = desk.database.read(models.latest_model)
-    desk.database.write(lambda c: c.execute("DELETE FROM snapshot"))
-    assert desk.worker().last == worker.last
-    assert desk.database.read(models.latest_model) == before
+    crowded.database.write(lambda c: c.execute("DELETE FROM snapshot"))
+    assert crowded.worker().last == worker.last
+    assert not crowded.rows("SELECT 1 FROM events WHERE kind = 'rebuilt'")
 
 
 # ---- everything together ------------------------------------------------------------------------
