@@ -295,11 +295,11 @@ def ended(tmp_path_factory):
     try:
         bots.start()
         finished = "SELECT count(*) FROM participants WHERE stage = 'finished'"
-        wait_until(lambda: one(finished) >= 5, 120)
+        wait_until(lambda: one(finished) >= 5)
         _, database = open_study(folder, now)
         Control(database, now).exclude("test", 2, "always the same key")
         database.close()
-        wait_until(lambda: one(finished) == 8, 120)
+        wait_until(lambda: one(finished) == 8)
         newest = "(SELECT max(version) FROM models)"
         # The worker is done: nothing is left to be taken in, and nothing is left to be fitted.
         counted = (
@@ -308,7 +308,7 @@ def ended(tmp_path_factory):
             "AND NOT p.excluded AND a.side IN ('left', 'right')"
         )
         fitted = "SELECT coalesce(max(answers), 0) FROM models WHERE version = " + newest
-        wait_until(lambda: one(fitted) == one(counted), 120)
+        wait_until(lambda: one(fitted) == one(counted))
     finally:
         over.set()
         server.stop()
