@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from lore_active.estimator import LORE, unseen_items
-from lore_active.formats import write_embedding
+from lore_active.formats import read_table, write_embedding
 from lore_active.progress import say
 from lore_active.triplets import as_triplets
 from lore_active.warming import warm
@@ -51,7 +51,8 @@ def fit(
     as_json: bool,
 ) -> None:
     """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
-    triplets = as_triplets(file, items)
+    table = read_table(file)
+    triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
     say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
@@ -68,6 +69,7 @@ def fit(
         "converged": model.converged_,
         "train_accuracy": model.score(triplets),
         "seconds": seconds,
+        "set_aside": table.set_aside,
         "unseen": triplets.unseen.tolist(),
         "singular_values": model.singular_values_[: model.rank_].tolist(),
     }
@@ -94,6 +96,9 @@ def _print_fit(
         f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding agrees "
         f"with {100 * result['train_accuracy']:.1f} % of them"
     )
+    if result["set_aside"]:
+        rows = "row was" if result["set_aside"] == 1 else "rows were"
+        echo(f"{result['set_aside']} {rows} set aside (practice, checks, skipped, excluded)")
     state = "converged" if result["converged"] else "NOT converged"
     echo(
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "

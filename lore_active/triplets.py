@@ -145,6 +145,8 @@ def as_triplets(
 
 
 def _table(source: Any) -> Table:
+    if isinstance(source, Table):
+        return source
     if isinstance(source, (str, os.PathLike)):
         return read_table(source)
     if hasattr(source, "todense"):

@@ -42,6 +42,7 @@ def test_json_has_the_promised_keys_and_nothing_else_on_stdout(answers):
         "converged",
         "train_accuracy",
         "seconds",
+        "set_aside",
         "unseen",
         "singular_values",
     }

@@ -385,6 +385,10 @@ def test_center_left_right_answer(tmp_path):
     lines = (out / "embedding.csv").read_text().splitlines()
     assert [line.partition(",")[0] for line in lines[1:]] == NAMES
     assert json.loads(result.stdout)["unseen"] == []
+    file.write_text(NEXT + "".join(rows) + "p1,2001-01-01 00:00:00,a,b,c,,Random\n")
+    told = CliRunner().invoke(main, ["fit", str(file)]).stdout
+    assert "1 row was set aside (practice, checks, skipped, excluded)" in told
+    assert "300 answers about 12 items" in told
 
 
 def test_names_win_over_numbers_that_stand_beside_them(tmp_path):

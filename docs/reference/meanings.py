@@ -45,6 +45,7 @@ FIT = {
     "converged": "whether it came to a stationary point",
     "train_accuracy": "share of the answers that the embedding agrees with",
     "seconds": "how long the fit took",
+    "set_aside": "rows that are no answers to be fitted: practice, checks, skipped, excluded",
     "unseen": "numbers of the items that no answer is about",
     "singular_values": "of the embedding, strongest first",
 }
