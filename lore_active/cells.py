@@ -176,7 +176,7 @@ def _by_label(array: Rows, labels: tuple[str, ...], place: Place) -> tuple[Rows,
 
 
 def refuse_look_alikes(labels: Sequence[str]) -> None:
-    """Two labels that nobody can tell apart are one item that was written in two ways."""
+    """Refuse labels that look the same: they are one item, written in two ways."""
     pair = look_alike(labels)
     if pair is not None:
         one, other = pair

@@ -36,7 +36,17 @@ class LORE:
     -----------
     embedding_: n_objects × n_components on principal axes, strongest first, the largest
         coordinate of each positive; columns from rank_ on are exactly zero.
-    rank_, singular_values_, objective_, n_iter_, converged_, n_objects_, labels_.
+    labels_: the items' names in the order of its rows; None if they are known by number.
+    rank_, singular_values_, objective_, n_iter_, converged_, n_objects_.
+
+    Examples
+    --------
+    >>> answers = [["pear", "apple", "fig"], ["fig", "pear", "apple"], ["apple", "pear", "fig"]]
+    >>> model = LORE(n_components=2).fit(answers)
+    >>> model.labels_
+    ('apple', 'fig', 'pear')
+    >>> model.embedding_.shape
+    (3, 2)
     """
 
     def __init__(

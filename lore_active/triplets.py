@@ -22,7 +22,7 @@ FEWEST_ITEMS = 3
 MAX_ITEMS = 100_000
 # So many items may be numbered with any gaps; of more, half must occur.
 FREELY_NUMBERED = 100
-# Whole weights are as many answers; beyond this somebody meant something else.
+# Whole weights are as many answers; beyond this they must mean something else.
 MAX_REPEATED = 10_000_000
 RULE_OF_Y = (
     "must hold a response for each question: True or 1 where the first option is nearer, False, 0 "
@@ -228,7 +228,7 @@ def _aligned(values: NDArray[Any], table: Table, count: int, what: str) -> NDArr
 
 
 def first_nearer(table: Table, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
-    """Whether each row's first option is nearer: always, unless somebody says so."""
+    """Whether each row's first option is nearer: always, unless `y` or the table says otherwise."""
     if y is not None and (table.kind == "answers" or table.responses is not None):
         _fail("Which option is nearer is known without y: y is for questions.")
     told = table.responses if y is None else y

@@ -106,7 +106,7 @@ class Control:
 
 
 def whole(name: str, text: str) -> int:
-    """A number as somebody typed it, if the control `name` takes it."""
+    """A number as it was typed, if the control `name` takes it."""
     # Python's own int() also takes 1_000 and the digits of other scripts.
     if not DIGITS.fullmatch(text):
         shown = text if len(text) <= 20 else text[:19] + "…"

@@ -97,7 +97,7 @@ def test_compared_methods_count_them_or_say_why_not(tmp_path):
 def test_the_pool_of_a_simulation_takes_them_as_votes():
     weights = np.where(np.arange(200) % 2, 3.0, 0.0)
     people = LoggedPeople(as_triplets(ANSWERS, ITEMS, weights), 1)
-    # A question that nobody voted on is not in the pool.
+    # A question without votes is not in the pool.
     assert people.questions.tolist() == ANSWERS[1::2].tolist()
 
 
