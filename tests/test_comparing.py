@@ -143,7 +143,7 @@ def test_wrong_input_gets_one_sentence(file, arguments, words):
 def test_files_that_hold_no_answers_are_said(tmp_path):
     (tmp_path / "bad.csv").write_text("anchor,nearer,farther\n1,1,2\n")
     assert "names an item twice" in run(tmp_path / "bad.csv").stderr
-    assert "there is no study.db yet, so there is no data." in run(tmp_path).stderr
+    assert "study.toml is missing" in run(tmp_path).stderr
 
 
 def test_answers_to_one_question_share_a_fold():
