@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 
 from server.store.chain import (
     ABOUT,
@@ -26,64 +26,87 @@ from server.store.chain import (
 )
 from server.store.tables import SALTS, TABLES
 
+_TRIGGERS = ("insert", "update", "renumber", "delete")
+
 
 class Recorder:
     """Takes note of what one connection changes, and appends it to the chain before each commit.
 
-    Temporary triggers keep what a row was when a transaction first touched it. They are undone with
-    the transaction, or with the savepoint, so nothing is recorded that did not happen.
+    Temporary triggers keep each row that a transaction touches: what it was at first, what it is
+    now, and whose salt it has. They are undone with the transaction, or with the savepoint, so
+    nothing is recorded that did not happen. This runs with every answer: all that can be done in
+    one statement is.
     """
 
     def __init__(self, c: Connection) -> None:
         self._c, self._layout = c, layout(c)
         self._codes = {table: code for code, table in enumerate(self._layout)}
-        self._statements = {table: self._changes_of(table) for table in TABLES}
-        width = max(len(self._layout[table]) for table in TABLES)
-        kept = ", ".join(f"c{k}" for k in range(width))
+        self._width = max(len(self._layout[table]) for table in TABLES)
+        places = [f"{when}{k}" for when in "ba" for k in range(self._width)]
         c.execute("PRAGMA temp_store = MEMORY")
         c.execute(
-            f'CREATE TEMP TABLE chain_before ("table", row, there, {kept}, '
-            'PRIMARY KEY ("table", row)) WITHOUT ROWID'
+            'CREATE TEMP TABLE chain_changed ("table", row, was, there, owned, owner, '
+            f'{", ".join(places)}, PRIMARY KEY ("table", row)) WITHOUT ROWID'
+        )
+        self._select = (
+            'SELECT t."table", t.row, t.was, t.there, t.owned, t.owner, b.salt, a.salt, '
+            f"{', '.join(places)} FROM temp.chain_changed t "
+            f"LEFT JOIN main.{SALTS} b ON b.participant = t.owned "
+            f"LEFT JOIN main.{SALTS} a ON a.participant = t.owner"
         )
         self._watch()
 
-    def _changes_of(self, table: str) -> str:
-        columns, about = self._layout[table], ABOUT.get(table)
-        was = ", ".join(f"b.c{k}" for k in range(len(columns)))
-        place = f"b.c{columns.index(about)}" if about else ""
+    def _note(self, table: str, before: str, after: str) -> str:
+        """SQL that takes note of a row: `before` and `after` are aliases, empty if it is not there.
+
+        What it was when the transaction first touched it is not noted again.
+        """
+        names, values, news = [], [], ["there"]
+        for alias, (is_there, whose), letter in (
+            (before, ("was", "owned"), "b"),
+            (after, ("there", "owner"), "a"),
+        ):
+            names += [is_there]
+            values += [str(int(bool(alias)))]
+            if alias:
+                about = f"{alias}.{ABOUT.get(table)}"
+                columns = self._layout[table]
+                names += [whose, *(f"{letter}{k}" for k in range(len(columns)))]
+                values += [owner_sql(table, f"{alias}.rowid", about), quoted(columns, f"{alias}.")]
+        if after:
+            news += ["owner", *(f"a{k}" for k in range(len(self._layout[table])))]
         return (
-            "SELECT b.row, b.there, t.rowid IS NOT NULL, "
-            f"{owner_sql(table, 'b.row', place)}, {owner_sql(table, 't.rowid', f't.{about}')}, "
-            f"{was}, {quoted(columns, 't.')} "
-            f"FROM temp.chain_before b LEFT JOIN main.{table} t ON t.rowid = b.row "
-            'WHERE b."table" = ?'
+            f'INSERT INTO chain_changed ("table", row, {", ".join(names)}) '
+            f"SELECT '{table}', {after or before}.rowid, {', '.join(values)} %s "
+            'ON CONFLICT ("table", row) DO UPDATE SET '
+            + ", ".join(f"{name} = excluded.{name}" for name in news)
         )
 
     def _watch(self) -> None:
         for table in TABLES:
-            new = (
-                'INSERT OR IGNORE INTO chain_before ("table", row, there) '
-                f"VALUES ('{table}', new.rowid, 0);"
+            gone, new, same = (
+                self._note(table, *aliases) % "WHERE true"
+                for aliases in (("old", ""), ("", "new"), ("old", "new"))
             )
-            old = f"{self._keep(table)} VALUES ({self._kept(table, 'old.')});"
-            for event, body in (("INSERT", new), ("UPDATE", old + new), ("DELETE", old)):
+            for name, event, body in (
+                ("insert", f"INSERT ON main.{table}", new),
+                ("update", f"UPDATE ON main.{table} WHEN old.rowid = new.rowid", same),
+                (
+                    "renumber",
+                    f"UPDATE ON main.{table} WHEN old.rowid <> new.rowid",
+                    f"{gone}; {new}",
+                ),
+                ("delete", f"DELETE ON main.{table}", gone),
+            ):
                 self._c.execute(
-                    f"CREATE TEMP TRIGGER chain_{event}_{table} AFTER {event} ON main.{table} "
-                    f"BEGIN {body} END"
+                    f"CREATE TEMP TRIGGER chain_{name}_{table} AFTER {event} BEGIN {body}; END"
                 )
-
-    def _keep(self, table: str) -> str:
-        kept = ", ".join(f"c{k}" for k in range(len(self._layout[table])))
-        return f'INSERT OR IGNORE INTO chain_before ("table", row, there, {kept})'
-
-    def _kept(self, table: str, row: str) -> str:
-        return f"'{table}', {row}rowid, 1, {quoted(self._layout[table], row)}"
 
     def pause(self, c: Connection) -> None:
         """Record nothing, and make room: the rows of a log come with the chain that has them."""
         for table in TABLES:
-            for event in ("INSERT", "UPDATE", "DELETE"):
-                c.execute(f"DROP TRIGGER temp.chain_{event}_{table}")
+            for name in _TRIGGERS:
+                c.execute(f"DROP TRIGGER temp.chain_{name}_{table}")
         for table in ("chain", "chain_head", SALTS):
             c.execute(f"DELETE FROM main.{table}")
 
@@ -106,38 +129,34 @@ class Recorder:
             "answers": "t.query IN (SELECT id FROM main.queries WHERE participant = :p)",
         }
         for table, whose in about.items():
-            self._c.execute(
-                f"{self._keep(table)} SELECT {self._kept(table, 't.')} FROM main.{table} t "
-                f"WHERE {whose}",
-                {"p": participant},
-            )
+            rows = f"FROM main.{table} t WHERE {whose}"
+            self._c.execute(self._note(table, "t", "t") % rows, {"p": participant})
         self._append(now, participant)
 
     def _append(self, now: int, erased: int | None) -> None:
-        cursor = tuples(self._c)
-        tables = cursor.execute('SELECT DISTINCT "table" FROM temp.chain_before').fetchall()
-        if not tables:
+        changes = self._changes(erased)
+        part = next(changes, None)
+        if part is None:
             return
         at = end(self._c)
         if at is None:
             # Not a reason to lose answers. The verification tells.
-            if erased is not None:
-                Salts(self._c).renewed(erased)
             begin_period(self._c, now, MISSING)
         else:
-            for part in self._changes([table for (table,) in tables], erased):
+            while part is not None:
                 at = add(self._c, at, now, "", part)
-                cursor.execute("UPDATE main.chain_head SET last = ?, hash = ?", (at.last, at.hash))
-        cursor.execute("DELETE FROM temp.chain_before")
+                part = next(changes, None)
+            self._c.execute("UPDATE main.chain_head SET last = ?, hash = ?", (at.last, at.hash))
+        self._c.execute("DELETE FROM temp.chain_changed")
 
-    def _changes(self, tables: list[str], erased: int | None) -> Iterator[list[Entry]]:
+    def _changes(self, erased: int | None) -> Iterator[list[Entry]]:
         """What has changed, in parts for a record each; new salts go before what they are for."""
         salts, old = Salts(self._c), dict[int, bytes]()
         if erased is not None:
             old[erased] = salts.of(erased)
             salts.renewed(erased)
-        entries = chain.from_iterable(self._rows(table, salts, old) for table in tables)
-        while part := list(islice(entries, MAX_ENTRIES)):
+        rows = self._rows(salts, old)
+        while part := list(islice(rows, MAX_ENTRIES)):
             made = [
                 Entry(
                     self._codes[SALTS],
@@ -151,14 +170,18 @@ class Recorder:
             salts.made.clear()
             yield made + part
 
-    def _rows(self, table: str, salts: Salts, old: dict[int, bytes]) -> Iterator[Entry]:
-        code, width = self._codes[table], len(self._layout[table])
-        rows = tuples(self._c).execute(self._statements[table], (table,))
-        for row, was, there, owned, owner, *values in rows:
+    def _rows(self, salts: Salts, old: dict[int, bytes]) -> Iterator[Entry]:
+        width = self._width
+        # All at once: salts may be made meanwhile.
+        rows = tuples(self._c).execute(self._select).fetchall()
+        for table, row, was, there, owned, owner, salt_then, salt_now, *values in rows:
             before = after = None
+            count = len(self._layout[table])
             if was:
-                before = digest(old.get(owned) or salts.of(owned), table, values[:width])
+                salt = old.get(owned) or salt_then or salts.of(owned)
+                before = digest(salt, table, values[:count])
             if there:
-                after = digest(salts.of(owner), table, values[width:])
+                salt = (salt_now if owner not in salts.made else None) or salts.of(owner)
+                after = digest(salt, table, values[width : width + count])
             if before != after:
-                yield Entry(code, row, owner if there else NOBODY, before, after)
+                yield Entry(self._codes[table], row, owner if there else NOBODY, before, after)
