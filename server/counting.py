@@ -6,8 +6,8 @@ from here, so that they cannot differ.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -89,52 +89,62 @@ def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
 
 
 class RunningCounts:
-    """The answers in groups; each reading costs what is new since the one before."""
+    """The answers so far, added up; reading on costs what is new, and counting next to nothing."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, str, str, str], AnswerGroup] = {}
+        # As if nobody were excluded, for everybody together and for each participant.
+        self._fates: Counter[Fate] = Counter()
+        self._of: defaultdict[int, Counter[Fate]] = defaultdict(Counter)
         self._last = 0
 
-    def read(self, c: Connection) -> list[AnswerGroup]:
-        """All answers by participant, purpose, origin and outcome, practice included."""
-        last, new = store.answer_groups(c, self._last)
-        self._last = last
+    def read(self, c: Connection) -> None:
+        """Take in the answers that came since the last reading."""
+        self._last, new = store.answer_groups(c, self._last)
         for one in new:
             key = (one.participant, one.purpose, one.origin, one.side)
             known = self._groups.get(key)
             self._groups[key] = one if known is None else known.plus(one)
+            found = fate(one.purpose, one.side, False, False)
+            self._fates[found] += one.count
+            self._of[one.participant][found] += one.count
+
+    @property
+    def groups(self) -> list[AnswerGroup]:
+        """All answers by participant, purpose, origin and outcome, practice included."""
         return list(self._groups.values())
 
-
-def answer_counts(
-    c: Connection, groups: Sequence[AnswerGroup] | None = None, people: Iterable[Person] = ()
-) -> AnswerCounts:
-    """The counts as they are now; `groups` and `people`, where they have been read already."""
-    if groups is None:
-        groups, people = RunningCounts().read(c), store.people(c)
-    excluded = {one.id for one in people if one.excluded}
-    fates: Counter[Fate] = Counter()
-    for one in groups:
-        fates[_fate(one, excluded, False)] += one.count
-    for one in store.quarantined(c):
-        fates[_fate(one, excluded, False)] -= one.count
-        fates[_fate(one, excluded, True)] += one.count
-    return AnswerCounts(
-        practice=fates["practice"],
-        answers=fates.total() - fates["practice"],
-        excluded=fates["excluded"],
-        quarantined=fates["quarantined"],
-        catches=fates["catches"],
-        skipped=fates["skipped"],
-        timed_out=fates["timed_out"],
-        counted=fates["counted"],
-        imported=priors.counting(c),
-        fitted=models.latest_fitted(c)[0],
-    )
+    def counts(self, c: Connection, people: Iterable[Person]) -> AnswerCounts:
+        """The counts with the exclusions, imports and models that there are now."""
+        fates = self._fates.copy()
+        excluded = {one.id for one in people if one.excluded}
+        for number in excluded & self._of.keys():
+            fates -= self._of[number]
+            fates["practice"] += self._of[number]["practice"]
+            fates["excluded"] += self._of[number].total() - self._of[number]["practice"]
+        for one in store.quarantined(c):
+            out = one.participant in excluded
+            fates[fate(one.purpose, one.side, out, False)] -= one.count
+            fates[fate(one.purpose, one.side, out, True)] += one.count
+        return AnswerCounts(
+            practice=fates["practice"],
+            answers=fates.total() - fates["practice"],
+            excluded=fates["excluded"],
+            quarantined=fates["quarantined"],
+            catches=fates["catches"],
+            skipped=fates["skipped"],
+            timed_out=fates["timed_out"],
+            counted=fates["counted"],
+            imported=priors.counting(c),
+            fitted=models.latest_fitted(c)[0],
+        )
 
 
-def _fate(one: AnswerGroup, excluded: Container[int], quarantined: bool) -> Fate:
-    return fate(one.purpose, one.side, one.participant in excluded, quarantined)
+def answer_counts(c: Connection) -> AnswerCounts:
+    """The counts as they are now."""
+    running = RunningCounts()
+    running.read(c)
+    return running.counts(c, store.people(c))
 
 
 class Fates:
@@ -163,9 +173,8 @@ def present(now: int, idle_minutes: int) -> tuple[int, int]:
     return now - idle, now + idle
 
 
-def is_under_way(one: Person, now: int, idle_minutes: int) -> bool:
-    """Whether a participant may still answer."""
-    since, until = present(now, idle_minutes)
+def is_under_way(one: Person, since: int, until: int) -> bool:
+    """Whether a participant may still answer; `since` and `until` are those of `present`."""
     return one.stage in UNDER_WAY and since <= one.seen_at <= until
 
 
@@ -173,7 +182,8 @@ def participant_counts(people: Sequence[Person], now: int, idle_minutes: int) ->
     """Everybody who came, by how far they got."""
     finished = sum(one.stage in ("feedback", "finished") for one in people)
     declined = sum(one.stage == "declined" for one in people)
-    under_way = sum(is_under_way(one, now, idle_minutes) for one in people)
+    since, until = present(now, idle_minutes)
+    under_way = sum(is_under_way(one, since, until) for one in people)
     return ParticipantCounts(
         arrived=len(people),
         finished=finished,

@@ -21,6 +21,7 @@ from server.control import Control
 from server.counting import Fates, RunningCounts, answer_counts, fate
 from server.opening import open_study
 from server.store import models
+from server.store import monitoring as store
 from tests.reported import carried
 from tests.studying import Desk, Person
 from tests.watching import PASSWORD, application, guarded_study, sign_in
@@ -102,6 +103,7 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     take_part(desk, worker, person, skip=(3, 8), timeout=(5,))
     desk.database.read(running.read)
     take_part(desk, worker, person)
+    desk.database.read(running.read)
     take_part(desk, worker, person, trials=6)
     desk.control.exclude("test", 2, "too fast")
     turns(worker)
@@ -118,7 +120,11 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     assert found.answers == sum(parts) + found.counted
     assert found.counted == worker.learner.counted
     # Read on from where it was, or from the beginning.
-    assert desk.database.read(running.read) == desk.database.read(RunningCounts().read)
+    desk.database.read(running.read)
+    assert desk.database.read(lambda c: running.counts(c, store.people(c))) == found
+    anew = RunningCounts()
+    desk.database.read(anew.read)
+    assert running.groups == anew.groups
     fates = desk.database.read(Fates)
     rows = desk.rows(
         "SELECT a.seq, q.purpose, a.side, p.excluded FROM answers a "

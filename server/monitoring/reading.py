@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lore_active.study import LoadedStudy
-from server.counting import RunningCounts, answer_counts, participant_counts
+from server.counting import RunningCounts, participant_counts
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
@@ -51,7 +51,8 @@ class Reader:
         state = collection.state(c)
         assert state is not None
         people = store.people(c)
-        groups, idle = self._counts.read(c), self.study.settings.session.idle_minutes
+        self._counts.read(c)
+        idle = self.study.settings.session.idle_minutes
         newest = max((one.id for one in people), default=0)
         z = embedding_of(self._model, items)
         self._qualities.update(columns, z, self._history.version, newest)
@@ -68,8 +69,8 @@ class Reader:
             events=store.events(c, EVENTS_SHOWN),
             machine=self._machine(c, now),
             bytes=self._size(),
-            groups=groups,
-            answers=answer_counts(c, groups, people),
+            groups=self._counts.groups,
+            answers=self._counts.counts(c, people),
             participants=participant_counts(people, now, idle),
             backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from server.counting import is_under_way
+from server.counting import is_under_way, present
 from server.monitoring.quality import Quality
 from server.store.monitoring import Person
 
@@ -19,7 +19,7 @@ class Rows:
 
     def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
         """One participant's."""
-        here = is_under_way(one, now, self._idle_minutes)
+        here = is_under_way(one, *present(now, self._idle_minutes))
         made = self._made.get(one.id)
         if made is None or made[:3] != (one, quality, here):
             made = (one, quality, here, _row(one, quality, here))
