@@ -65,8 +65,11 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     taken_over: str = "This study was also open in another window. It will continue here."
     preview_title: str = "Preview"
     preview: str = "This is a preview. Accept the task to begin."
-    trouble_title: str = "Please try again"
-    trouble: str = "Something on our side is not ready. Nothing was lost; please try again."
+    trouble_title: str = "We're having a technical problem"
+    trouble: str = (
+        "We could not store this because of a technical problem on our side. "
+        "Please try again in a moment."
+    )
     try_again: str = "Try again"
     error_title: str = "That did not work"
     error: str = "Your browser sent something that we could not use. Nothing was lost."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,12 +15,17 @@ from lore_active.errors import LoreError
 from lore_active.study import LoadedStudy
 from server.control import Control
 from server.headers import SAFE
-from server.opening import open_study
+from server.opening import load_study, open_database
 from server.places import place
 from server.service import Service
 from server.stimuli import Faces, faces
-from server.store.database import Database, StoreTrouble
-from server.views import assets, errors, guard, incoming, participant
+from server.store.database import Database
+from server.store.errors import StoreError
+from server.store.files import FileIds
+from server.views import assets, errors, guard, health, incoming, participant
+
+# A participant's page gives up after 15 seconds and tries again.
+PATIENCE_SECONDS = 12.0
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,34 @@ class Served:
     faces: Faces
 
 
+@dataclass(frozen=True)
+class Unopened:
+    """A study whose database cannot be opened."""
+
+    study: LoadedStudy
+    files: FileIds | None
+    error: StoreError
+
+    def again(self) -> StoreError:
+        """The error for one more who meets it."""
+        return type(self.error)(str(self.error))
+
+
 class NameTwice(LoreError):
     """Two studies that would have the same address."""
 
 
-def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
-    """The application for these study folders."""
+def create_app(
+    folders: list[Path],
+    clock: Callable[[], int],
+    known: Sequence[FileIds] = (),
+    tolerant: bool = False,
+) -> Flask:
+    """The application for these study folders.
+
+    `known` are the files that the supervisor has open for each of them, if there is one. When
+    `tolerant`, a study whose database cannot be opened gets pages that say so.
+    """
     app = Flask(
         "server",
         static_folder=str(place("static")),
@@ -48,10 +76,19 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
     served: dict[str, Served] = {}
-    for folder in folders:
-        study, database = open_study(folder, clock)
-        if study.name in served:
+    unopened: dict[str, Unopened] = {}
+    for folder, files in zip_longest(folders, known):
+        study = load_study(folder, begun=files is not None)
+        if study.name in served or study.name in unopened:
             raise NameTwice(f"Two studies are called {study.name!r}; rename one of the folders.")
+        try:
+            database = open_database(study, clock, files)
+        except StoreError as error:
+            if not tolerant:
+                raise
+            unopened[study.name] = Unopened(study, files, error)
+            continue
+        database.writer.patience = PATIENCE_SECONDS
         served[study.name] = Served(
             study,
             database,
@@ -60,13 +97,14 @@ def create_app(folders: list[Path], clock: Callable[[], int]) -> Flask:
             faces(study),
         )
     app.extensions["studies"] = served
+    app.extensions["unopened"] = unopened
+    health.install(app, clock)
     app.register_blueprint(participant.pages)
     assets.install(app)
     guard.install(app, clock)
     app.after_request(_safe_headers)
-    app.register_error_handler(StoreTrouble, errors.store_trouble)
+    app.register_error_handler(StoreError, errors.store_error)
     app.register_error_handler(HTTPException, errors.http_error)
-    app.add_url_rule("/health", view_func=lambda: {"ok": True}, endpoint="health")
     return app
 
 
@@ -85,6 +123,8 @@ def _safe_headers(response: Response) -> Response:
 def find_study(name: str) -> Served:
     """The study of that name, or a page that says there is none."""
     found: Served | None = current_app.extensions["studies"].get(name)
+    if found is None and name in current_app.extensions["unopened"]:
+        raise current_app.extensions["unopened"][name].again()
     if found is None:
         abort(404)
     g.served = found

@@ -11,6 +11,8 @@ from types import FrameType
 BACKLOG = 4096
 # A child that ends with this code has written down why.
 TOLD_WHY = 3
+# One that ends with this code waits for something that is known already.
+TRY_AGAIN = 4
 
 
 def stop_signal() -> threading.Event:

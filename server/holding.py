@@ -34,7 +34,9 @@ class Hold:
             self._hold_folder(folder, stack)
             path = folder / FILE
             create_private(path)
-            connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            connection = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
             stack.callback(connection.close)
             try:
                 connection.execute("BEGIN EXCLUSIVE")

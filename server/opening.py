@@ -11,33 +11,69 @@ from pathlib import Path
 from lore_active.errors import InvalidParameter, LoreError
 from lore_active.folder import load
 from lore_active.study import Item, LoadedStudy
+from server.store import backups, copies
 from server.store import collection as store
-from server.store import copies
 from server.store.database import Connection, Database
+from server.store.files import FileIds
 
 DATABASE = "study.db"
 Contents = list[tuple[int, str, str, str]]
+
+
+class DatabaseLost(LoreError):
+    """There is no database, but what is left of one."""
 
 
 class ItemsChanged(LoreError):
     """The folder's items are not those that the answers are about."""
 
 
-def load_study(folder: Path) -> LoadedStudy:
-    """The study in a folder, which may have begun."""
-    return load(folder, begun=(folder / DATABASE).exists())
+def load_study(folder: Path, begun: bool = False) -> LoadedStudy:
+    """The study in a folder, which may have begun; `begun` if that is known."""
+    return load(folder, begun=begun or (folder / DATABASE).exists())
 
 
-def open_study(folder: Path, clock: Callable[[], int]) -> tuple[LoadedStudy, Database]:
-    """The study and its database, begun if it is new."""
-    study = load_study(folder)
-    database = Database(study.folder / DATABASE, clock)
+def open_study(
+    folder: Path, clock: Callable[[], int], known: FileIds | None = None
+) -> tuple[LoadedStudy, Database]:
+    """The study and its database, begun if it is new.
+
+    With `known`, the files that another process of ours has open, only those are opened.
+    """
+    study = load_study(folder, begun=known is not None)
+    return study, open_database(study, clock, known)
+
+
+def open_database(
+    study: LoadedStudy, clock: Callable[[], int], known: FileIds | None = None
+) -> Database:
+    """The same for a study that is loaded already."""
+    path = study.folder / DATABASE
+    if known is None:
+        _refuse_lost(path)
+    database = Database(path, clock, known)
     try:
         database.write(lambda c: _begin_or_compare(c, study))
     except BaseException:
         database.close()
         raise
-    return study, database
+    return database
+
+
+def _refuse_lost(path: Path) -> None:
+    """A study is not begun again where there was one: that would hide that its data is lost."""
+    if path.exists() and path.stat().st_size:
+        return
+    log, home = path.with_name(f"{path.name}-wal"), path.parent / backups.FOLDER
+    left = [log] if log.exists() and log.stat().st_size else []
+    left += [*backups.every(path.parent), *sorted(home.glob(backups.RESCUED))]
+    if left:
+        state = "empty" if path.exists() else "not there"
+        raise DatabaseLost(
+            f"{path} is {state}, but {left[-1]} is there: data may have been lost. "
+            f"Run `lore-active recover {path.parent}` to get it back. To begin a new study here, "
+            "move what is left of the old one elsewhere."
+        )
 
 
 @contextmanager

@@ -132,7 +132,8 @@ class Access:
             # Seen in the future: the clock was set back, and would let them in until then.
             return None
         if now - row.seen_at > TOUCH_MS:
-            self.database.write(lambda c: store.touch_session(c, key, now))
+            # Not waited for: pages stay readable while nothing can be written.
+            self.database.writer.submit(lambda c: store.touch_session(c, key, now))
         return Session("experimenter", row.who, row.csrf)
 
     def sign_out(self, token: str) -> None:

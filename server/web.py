@@ -17,15 +17,20 @@ from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import create_server
-from waitress.task import ErrorTask, WSGITask
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
-from server.app import create_app
-from server.children import BACKLOG, stop_signal
+from lore_active.errors import LoreError
+from server.app import Unopened, create_app
+from server.children import BACKLOG, TRY_AGAIN, stop_signal
 from server.clock import now
 from server.headers import SAFE, SHUT
+from server.opening import open_database
+from server.store.files import FileIds
+from server.views.health import STALLED
 
 # A study's answers take milliseconds; threads beyond a few only wait for the same lock.
 THREADS = 16
+HEALTH_THREADS = 2
 CONNECTIONS = 2000
 # At the end: for how long requests are answered (the database gives up sooner), the rest of a
 # partial request is awaited, and idle connections are kept. The supervisor kills a process that
@@ -34,6 +39,8 @@ DRAIN_SECONDS = 8.0
 PARTIAL_SECONDS = 2.0
 IDLE_SECONDS = 0.4
 THREADS_END_SECONDS = 1.0
+# How often it is tried again to open a database that could not be.
+TRY_AGAIN_SECONDS = 5.0
 # An answer gives up the interpreter often, for SQLite and the disk; while the monitor's figures are
 # made it would wait this long each time to get it back.
 SWITCH_SECONDS = 0.002
@@ -82,16 +89,73 @@ class _Task(WSGITask):  # type: ignore[misc]
         header: bytes = super().build_response_header()
         return header
 
+    def get_environment(self) -> dict[str, Any]:
+        environment: dict[str, Any] = super().get_environment()
+        environment[STALLED] = self.channel.server.task_dispatcher.stalled()
+        return environment
+
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
     task_class = _Task
     error_task_class = _SafeError
     parser_class = _StrictParser
 
+    def service(self) -> None:
+        super().service()
+        self.server.task_dispatcher.moved_at = time.monotonic()
 
-def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
-    """Waitress around the application. `proxy` is the address of a proxy that is believed about
-    where a request came from and whether it came by TLS; nobody else is."""
+
+class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Hands requests to threads, and those for /health to threads of their own: they are answered
+    even when every other one waits for the disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved_at = time.monotonic()
+        self._express = ThreadedTaskDispatcher()
+        self._express.set_thread_count(HEALTH_THREADS)
+
+    def add_task(self, task: Any) -> None:
+        if task.requests and getattr(task.requests[0], "path", "") == "/health":
+            self._express.add_task(task)
+            return
+        if not self.queue:
+            self.moved_at = time.monotonic()
+        super().add_task(task)
+
+    def stalled(self) -> float:
+        """For how many seconds requests have waited without a single one being finished."""
+        return time.monotonic() - self.moved_at if self.queue else 0.0
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
+        self._express.shutdown(cancel_pending, timeout)
+        return bool(super().shutdown(cancel_pending, timeout))
+
+
+def serving(
+    app: Any, listener: socket.socket, proxy: str = "", probed: socket.socket | None = None
+) -> Any:
+    """Waitress around the application.
+
+    `proxy` is the address of a proxy that is believed about where a request came from and whether
+    it came by TLS; nobody else is. `probed` is a second socket, on which the supervisor asks this
+    process, and no other, how it is.
+    """
+    dispatcher = _Dispatcher()
+    dispatcher.set_thread_count(THREADS)
+    channels: dict[int, Any] = {}
+    if probed is not None:
+        _server(app, probed, "", channels, dispatcher)
+    return _server(app, listener, proxy, channels, dispatcher)
+
+
+def _server(
+    app: Any,
+    listener: socket.socket,
+    proxy: str,
+    channels: dict[int, Any],
+    dispatcher: _Dispatcher,
+) -> Any:
     trust: dict[str, Any] = {}
     if proxy:
         trust = {
@@ -100,8 +164,9 @@ def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
         }
     server = create_server(
         app,
+        channels,
+        _dispatcher=dispatcher,
         sockets=[listener],
-        threads=THREADS,
         connection_limit=CONNECTIONS,
         channel_timeout=60,
         backlog=BACKLOG,
@@ -118,10 +183,16 @@ def serving(app: Any, listener: socket.socket, proxy: str = "") -> Any:
     return server
 
 
-def run(app: Any, listener: socket.socket, stop: threading.Event, proxy: str = "") -> None:
+def run(
+    app: Any,
+    listener: socket.socket,
+    stop: threading.Event,
+    proxy: str = "",
+    probed: socket.socket | None = None,
+) -> None:
     """Serve until `stop` is set; every connection made by then gets its answer."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    server = serving(app, listener, proxy)
+    server = serving(app, listener, proxy, probed)
     channels: dict[int, Any] = server._map
     while not stop.is_set():
         wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
@@ -185,23 +256,48 @@ def _refuse(channel: Any) -> None:
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--socket", "number", type=int, help="File descriptor of a listening socket.")
+@click.option("--probed", "probe_number", type=int, help="That of a second one, for /health.")
+@click.option("--files", multiple=True, help="For each folder, the files that are open.")
 @click.option("--host", default="127.0.0.1")
 @click.option("--port", type=int, default=0)
 @click.option("--proxy", default="")
-def main(folders: tuple[Path, ...], number: int | None, host: str, port: int, proxy: str) -> None:
+def main(
+    folders: tuple[Path, ...],
+    number: int | None,
+    probe_number: int | None,
+    files: tuple[str, ...],
+    host: str,
+    port: int,
+    proxy: str,
+) -> None:
     """Serve these studies; for the supervisor."""
     if number is None:
         listener = socket.create_server((host, port), backlog=BACKLOG)
     else:
         listener = socket.socket(fileno=number)
+    probed = None if probe_number is None else socket.socket(fileno=probe_number)
     stop = stop_signal()
     # Requests that wait for a moment are no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    app = create_app(list(folders), now)
-    run(app, listener, stop, proxy)
+    app = create_app(list(folders), now, [FileIds.parse(one) for one in files], tolerant=True)
+    closed = app.extensions["unopened"].values()
+    for one in closed:
+        print(one.error, file=sys.stderr, flush=True)
+    if closed:
+        threading.Thread(target=_retry, args=(list(closed), stop), daemon=True).start()
+    run(app, listener, stop, proxy, probed)
     for served in app.extensions["studies"].values():
         served.database.close()
-    sys.exit(0)
+    sys.exit(TRY_AGAIN if closed else 0)
+
+
+def _retry(closed: list[Unopened], stop: threading.Event) -> None:
+    """End the process, to be started again, once a database can be opened that could not be."""
+    while not stop.wait(TRY_AGAIN_SECONDS):
+        for one in closed:
+            with contextlib.suppress(LoreError):
+                open_database(one.study, now, one.files).close()
+                stop.set()
 
 
 if __name__ == "__main__":

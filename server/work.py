@@ -20,7 +20,9 @@ from server.children import TOLD_WHY, stop_signal
 from server.clock import now
 from server.opening import open_study
 from server.store import learning
-from server.store.database import Database, StoreTrouble
+from server.store.database import Database
+from server.store.errors import StoreError
+from server.store.files import FileIds
 from server.worker import Worker
 
 IDLE_SECONDS = 0.1
@@ -54,7 +56,7 @@ class Pulse:
     def beat(self) -> None:
         """Write it down once; a database that cannot take it now will take the next one."""
         doing, trouble, pid = self.doing, self.trouble, os.getpid()
-        with contextlib.suppress(StoreTrouble):
+        with contextlib.suppress(StoreError):
             self._database.write(lambda c: learning.beat(c, now(), pid, doing, trouble))
 
     def _beat_on(self) -> None:
@@ -64,13 +66,18 @@ class Pulse:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-def main(folder: Path) -> None:
+@click.option("--files", help="The files that are open.")
+def main(folder: Path, files: str | None) -> None:
     """Learn from the answers of this study; for the supervisor."""
     stop = stop_signal()
     if hasattr(os, "nice"):
         # People who wait for a page come first.
         os.nice(10)
-    study, database = open_study(folder, now)
+    try:
+        study, database = open_study(folder, now, FileIds.parse(files) if files else None)
+    except StoreError as error:
+        print(f"The worker cannot begin: {error}", file=sys.stderr, flush=True)
+        sys.exit(TOLD_WHY)
     with Pulse(database) as pulse:
         try:
             _work(study, database, pulse, stop)
@@ -86,13 +93,17 @@ def _work(study: LoadedStudy, database: Database, pulse: Pulse, stop: threading.
     with threadpool_limits(1):
         warm()
         worker = Worker(database, study, now, time.perf_counter)
+        waits_for = ""
         while not stop.is_set():
             try:
                 worked = worker.turn()
-            except StoreTrouble as error:
-                print(f"The worker waits: {error}", file=sys.stderr, flush=True)
+            except StoreError as error:
+                if error.name != waits_for:
+                    print(f"The worker waits: {error}", file=sys.stderr, flush=True)
+                waits_for = error.name
                 stop.wait(1.0)
                 continue
+            waits_for = ""
             # Only now: whatever ended the last worker may end this one in its first turn.
             pulse.trouble = worker.trouble
             pulse.doing = "learning" if worked else "waiting"

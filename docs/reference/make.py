@@ -252,8 +252,6 @@ def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
     who = ", ".join(PEOPLE[one] for one in getattr(view, "open_to", ("anybody",)))
     if rule.endpoint == "static":
         words = "Scripts, styles and icons."
-    elif rule.endpoint == "health":
-        words = '`{"ok": true}` while the web process lives.'
     else:
         words = (view.__doc__ or "").strip().splitlines()[0]
     path = re.sub(r"<(?:[^:<>]+:)?(\w+)>", r"<\1>", rule.rule)

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from server.monitoring.reading import Reader
 from server.store import collection
 from server.store import monitoring as store
 from server.store.database import Connection, Database
+from server.store.errors import StoreError
 
 # Pace and presence change without anything being stored: look again after this long.
 BUSY_MS, QUIET_MS = 10_000, 60_000
@@ -52,8 +53,11 @@ class Watch:
         self._read_at = 0
         self._asked_at: int | None = None
 
-    def update(self, with_names: bool) -> Update:
-        """The newest; `with_names` tells who participants are to the recruiting service."""
+    def update(self, with_names: bool, error: type[StoreError] | None = None) -> Update:
+        """The newest; `with_names` tells who participants are to the recruiting service.
+
+        `error` is why nothing can be stored: that is shown even if nothing can be read either.
+        """
         self._asked_at = self.clock()
         made = self._updates.get(with_names)
         # Whoever comes while an update is being made takes the one before: nobody's thread waits.
@@ -62,20 +66,38 @@ class Watch:
             return made
         try:
             now = self.clock()
-            key = self.database.read_apart(lambda c: _key(c, now))
+            key = self._look(now, error)
             # A clock that was set back: not only when it has caught up.
             rested = not 0 <= now - self._read_at < REST_MS
-            if key.decided != self._key.decided or (rested and key != self._key):
-                self._found = self._reader.shown(
-                    self.database.read_apart(lambda c: self._reader.read(c, now))
-                )
+            urgent = (key.decided, key.error) != (self._key.decided, self._key.error)
+            if urgent or (rested and key != self._key):
+                self._read(now)
                 self._updates = {}
                 self._key, self._read_at = key, now
             if with_names not in self._updates:
-                self._updates[with_names] = _packed(self._key.whole, self._found, with_names)
+                self._updates[with_names] = _packed(self._key, self._found, with_names)
             return self._updates[with_names]
         finally:
             self._lock.release()
+
+    def _look(self, now: int, error: type[StoreError] | None) -> _Key:
+        """What there is to show: what is stored, and why nothing can be."""
+        try:
+            return self.database.read_apart(lambda c: _key(c, now, error))
+        except StoreError as failed:
+            if not self._found:
+                raise
+            return replace(self._key, error=error or type(failed))
+
+    def _read(self, now: int) -> None:
+        try:
+            facts = self.database.read_apart(lambda c: self._reader.read(c, now))
+        except StoreError:
+            # What was read last is still worth looking at.
+            if not self._found:
+                raise
+        else:
+            self._found = self._reader.shown(facts)
 
     def rest(self) -> None:
         """Let go of everything if no monitor is open any more; called every now and then."""
@@ -93,24 +115,26 @@ class Watch:
 
 @dataclass(frozen=True)
 class _Key:
-    """Digests of all that an update shows, and of what somebody decided: that is shown at once."""
+    """Digests of all that an update shows, and of what somebody decided: that is shown at once, as
+    is an error that keeps everything from being stored."""
 
     whole: str
     decided: str
+    error: type[StoreError] | None = None
 
 
-def _key(c: Connection, now: int) -> _Key:
+def _key(c: Connection, now: int, error: type[StoreError] | None) -> _Key:
     pulse = store.pulse(c)
     every = BUSY_MS if now - pulse.seen_at < BUSY_FOR_MS else QUIET_MS
     state = collection.state(c)
-    return _Key(_digest((pulse, state, now // every)), _digest((pulse.event, state)))
+    return _Key(_digest((pulse, state, now // every)), _digest((pulse.event, state)), error)
 
 
 def _digest(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:20]
 
 
-def _packed(key: str, found: dict[str, Any], with_names: bool) -> Update:
+def _packed(key: _Key, found: dict[str, Any], with_names: bool) -> Update:
     table = found["participants"]
     rows = sorted(
         table["rows"],
@@ -122,6 +146,11 @@ def _packed(key: str, found: dict[str, Any], with_names: bool) -> Update:
         # Details about a participant may name them: the link they came by, why they were excluded.
         log = [one if one["participant"] is None else {**one, "detail": {}} for one in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
-    version = f"{key}-{'n' if with_names else 'a'}"
-    plain = msgspec.json.encode({"version": version, **found, "participants": shown, "log": log})
+    error = key.error
+    storage = None
+    if error is not None:
+        storage = {"name": error.name, "meaning": error.meaning, "advice": error.advice}
+    version = _digest((key.whole, storage)) + ("-n" if with_names else "-a")
+    changed = {"version": version, "storage": storage, "participants": shown, "log": log}
+    plain = msgspec.json.encode({**found, **changed})
     return Update(version, plain, gzip.compress(plain, 5, mtime=0))

@@ -114,11 +114,11 @@ def _written(database: Path, part: Path, to: Path, pace: Callable[[], None]) -> 
         part.replace(to)
     finally:
         part.unlink(missing_ok=True)
-    _sync(to.parent)
+    sync(to.parent)
     return to
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """A name is on disk when its folder is."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
@@ -131,14 +131,14 @@ def _sync(folder: Path) -> None:
 def unsound(path: Path) -> str:
     """What SQLite finds wrong with a database at rest; empty if it is sound."""
     try:
-        with closing(_reader(path)) as connection:
+        with closing(reader(path)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
     except sqlite3.Error as error:
         return str(error)
     return "" if found == ["ok"] else str(found[0] if found else "quick_check says nothing")
 
 
-def _reader(path: Path) -> Connection:
+def reader(path: Path) -> Connection:
     """A connection that only reads, and leaves nothing beside a file that has no log."""
     how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
@@ -150,7 +150,7 @@ def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
     None if it cannot be read.
     """
     try:
-        with closing(_reader(path)) as connection:
+        with closing(reader(path)) as connection:
             answers, *heads = connection.execute(
                 "SELECT (SELECT coalesce(max(seq), 0) FROM answers), (SELECT max(id) FROM events), "
                 "(SELECT max(id) FROM queries), (SELECT max(id) FROM steps)"
@@ -182,7 +182,7 @@ def erase(folder: Path, participant: int, answers: bool) -> list[str]:
                 removed.append(file.relative_to(folder).as_posix())
     for left in home.glob(DAMAGED):
         left.rmdir()
-    _sync(home)
+    sync(home)
     return removed
 
 
@@ -190,7 +190,7 @@ def _holds(path: Path, participant: int, answers: bool) -> bool:
     """Whether a copy was made before the participant was erased; if it cannot be read, it may."""
     erased = "json_extract(detail, '$.answers') = 'erased'" if answers else "1"
     try:
-        with closing(_reader(path)) as held:
+        with closing(reader(path)) as held:
             row = held.execute(
                 "SELECT EXISTS (SELECT 1 FROM participants WHERE id = :id) AND NOT EXISTS "
                 f"(SELECT 1 FROM events WHERE kind = 'forget' AND participant = :id AND {erased})",

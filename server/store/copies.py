@@ -72,14 +72,22 @@ def online(path: Path, to: Path, pace: Callable[[], None] = lambda: None) -> Non
     `pace` is called after each small part; a part is on disk by then, so that a commit never waits
     for much else to be written.
     """
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    with closing(source):
+        # Held open, this keeps the copy at one state; otherwise every commit would start it anew.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        write_out(source, to, pace)
+
+
+def write_out(
+    source: sqlite3.Connection, to: Path, pace: Callable[[], None] = lambda: None
+) -> None:
+    """The same from a connection in a transaction, whatever became of its file's name."""
     for end in ENDS:
         _beside(to, end).unlink(missing_ok=True)
     create_private(to)
-    with (
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(to, isolation_level=None)) as target,
-        to.open("rb+") as file,
-    ):
+    with closing(sqlite3.connect(to, isolation_level=None)) as target, to.open("rb+") as file:
 
         def synced(status: int, remaining: int, total: int) -> None:
             os.fsync(file.fileno())
@@ -88,9 +96,6 @@ def online(path: Path, to: Path, pace: Callable[[], None] = lambda: None) -> Non
         # A file that nobody else knows of yet needs no journal, and is synced here.
         for setting in ("journal_mode = off", "synchronous = off", "cache_size = -512"):
             target.execute(f"PRAGMA {setting}")
-        # Held open, this keeps the copy at one state; otherwise every commit would start it anew.
-        source.execute("BEGIN")
-        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         source.backup(target, pages=PAGES, progress=synced)
         # Without a log of its own, so that it can be read where nothing can be written.
         target.execute("PRAGMA journal_mode = delete")

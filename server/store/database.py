@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from server.store.connection import Connection, connect, create_private
-from server.store.errors import Busy, StoreError, WrongFiles, classified
+from server.store.errors import Busy, Damaged, StoreError, WrongFiles, classified
 from server.store.files import FileIds, OpenFiles
 from server.store.versions import migrate
 from server.store.writer import KNOCK_MS, Failure, Writer
@@ -130,9 +131,24 @@ class Database:
 
     def close(self) -> None:
         """Finish what is waiting, then let go of the file."""
-        if self.writer.close():
-            for connection in self._readers:
+        ended = self.writer.close()
+        failure = self.failure
+        if failure is not None and isinstance(failure.error, (WrongFiles, Damaged)):
+            self.abandon()
+        elif ended:
+            for connection in [*self._readers, *self.writer.connections()]:
                 connection.close()
+
+    def abandon(self) -> None:
+        """Let go of files that are not as they should be, without closing them.
+
+        The last one to close a database writes its log into it and deletes the log. Here that would
+        mix two databases, and destroy what could still be read of one of them.
+        """
+        for connection in [*self._readers, *self.writer.connections()]:
+            # SQLite has a setting for this, which Python can reach from 3.12 on. Until then: what
+            # is never given back is never closed.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _consistent(connection: Connection, work: Callable[[Connection], Result]) -> Result:

@@ -103,7 +103,7 @@ class FileReplaced(WrongFiles):
     """Another file has the database's name."""
 
     name = "study.db was replaced"
-    meaning = "study.db was replaced by another file while the study was being served."
+    meaning = "study.db was replaced or overwritten while the study was being served."
 
 
 class LogLost(WrongFiles):
@@ -140,7 +140,7 @@ def classified(error: sqlite3.Error, path: Path) -> StoreError:
     kind = _BY_CODE.get(code & 0xFF, StoreError)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         kind = FileReplaced
-    elif kind is DiskError and _no_room(path):
+    elif kind is DiskError and no_room(path):
         # SQLite has a code of its own for a full disk, but not where the system tells it late.
         kind = DiskFull
     found = kind.because(path, str(error))
@@ -148,7 +148,8 @@ def classified(error: sqlite3.Error, path: Path) -> StoreError:
     return found
 
 
-def _no_room(path: Path) -> bool:
+def no_room(path: Path) -> bool:
+    """Whether the disk that holds a file is full, or as good as full."""
     try:
         return shutil.disk_usage(path.parent).free < MIN_FREE_BYTES
     except OSError:

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from server.store.connection import connect
-from server.store.errors import CannotOpen, FileGone, FileReplaced, LogLost, WrongFiles
+from server.store.errors import (
+    CannotOpen,
+    Damaged,
+    FileGone,
+    FileReplaced,
+    LogLost,
+    StoreError,
+    WrongFiles,
+    classified,
+)
 
 # The database, its write-ahead log, and the index of that log that processes share.
 SUFFIXES = ("", "-wal", "-shm")
@@ -72,18 +81,28 @@ class OpenFiles:
                 raise _gone(place, path)
             if known.inode and _id(status) != known:
                 raise _replaced(place, path)
+            if place == 0 and status.st_size == 0 < self._sizes[0]:
+                # Whoever opened it now would take it for a new one and delete its log.
+                raise FileReplaced.because(path, "it was emptied")
 
     def check_all(self) -> None:
-        """The same, and LogLost if a file was cut short; for the one thread that writes.
+        """The same if a file was cut short, or overwritten by a shorter one.
 
         A checkpoint may make a file shorter, and a sync tool as well: the contents tell.
         """
         self.check()
         sizes = self._lengths()
-        if any(now < then for now, then in zip(sizes, self._sizes, strict=True)):
-            wrong = self.damage()
+        shorter = [now < then for now, then in zip(sizes, self._sizes, strict=True)]
+        if any(shorter):
+            try:
+                wrong = self.damage()
+            except StoreError as error:
+                wrong = str(error.__cause__ or error)
             if wrong:
-                raise LogLost.because(self.path, f"it or its log was cut short ({wrong})")
+                kind = FileReplaced if shorter[0] else LogLost
+                raise kind.because(
+                    self._paths[0 if shorter[0] else 1], f"it was cut short: {wrong}"
+                )
         self._sizes = sizes
 
     def damage(self) -> str:
@@ -92,11 +111,19 @@ class OpenFiles:
             with contextlib.closing(connect(self.path)) as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
         except sqlite3.Error as error:
+            named = classified(error, self.path)
+            if not isinstance(named, Damaged):
+                raise named from error
             return str(error)
-        return "" if found == ["ok"] else "; ".join(found)
+        return "" if found == ["ok"] else "; ".join(" ".join(found).split("\n"))
 
     def _lengths(self) -> list[int]:
         return [0 if one is None else one.st_size for one in map(_status, self._paths[:2])]
+
+    def left_behind(self) -> list[Path]:
+        """The log and the index, if they still have their names though the database has not."""
+        pairs = zip(self._paths[1:], self.ids.ids[1:], strict=True)
+        return [path for path, known in pairs if (status := _status(path)) and _id(status) == known]
 
     def expect(self, known: FileIds) -> None:
         """Raise WrongFiles unless these are the files that another process of ours has open."""

@@ -18,7 +18,15 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from server.store.connection import BUSY_SECONDS, Connection, connect
-from server.store.errors import CannotOpen, StoreError, WriterFailed, classified
+from server.store.errors import (
+    CannotOpen,
+    DiskFull,
+    FileReplaced,
+    StoreError,
+    WriterFailed,
+    classified,
+    no_room,
+)
 from server.store.files import OpenFiles
 from server.store.recorder import Recorder
 
@@ -66,19 +74,14 @@ class Writer:
         self._waiting: deque[_Request] = deque()
         self._news = threading.Condition()
         self._batch: list[_Request] = []
+        self._newest = 0
         self._ended = False
         self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
         self._thread.start()
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` and return its result once it is safely on disk."""
-        future: Future[Result] = Future()
-        request = _Request(work, future)
-        with self._news:
-            if self._ended:
-                raise CannotOpen.because(self.path, "it was closed")
-            self._waiting.append(request)
-            self._news.notify()
+        future = self.submit(work)
         try:
             return future.result(self.patience)
         except TimeoutError:
@@ -95,10 +98,23 @@ class Writer:
         assert self._recorder is not None
         return self._recorder
 
+    def submit(self, work: Callable[[Connection], Result]) -> Future[Result]:
+        """Have `work` done without waiting for it."""
+        future: Future[Result] = Future()
+        with self._news:
+            if self._ended:
+                raise CannotOpen.because(self.path, "it was closed")
+            self._waiting.append(_Request(work, future))
+            self._news.notify()
+        return future
+
     def probe(self) -> None:
         """Commit something that changes nothing, to find out whether that can be done."""
 
         def work(c: Connection) -> None:
+            if no_room(self.path):
+                # What little is committed here may still fit into the log as it is.
+                raise DiskFull.because(self.path, "there is no room left")
             version = c.execute("PRAGMA user_version").fetchone()[0]
             # It takes pages that are not there yet, as answers do, and gives them back.
             c.execute("SAVEPOINT probe")
@@ -110,16 +126,16 @@ class Writer:
         self.write(work)
 
     def close(self) -> bool:
-        """Finish what is waiting, then let go; False if it hangs in the middle of something."""
+        """Finish what is waiting; False if it hangs in the middle of something."""
         with self._news:
             self._ended = True
             self._news.notify()
         self._thread.join(self.patience)
-        if self._thread.is_alive():
-            # The end of the process will take it back.
-            return False
-        self._drop_connection()
-        return True
+        return not self._thread.is_alive()
+
+    def connections(self) -> list[Connection]:
+        """The connection that it writes on, if it has one."""
+        return [] if self._connection is None else [self._connection]
 
     def _write_all(self) -> None:
         """The writer's life: whatever happens, those who wait hear of it, and it goes on."""
@@ -157,18 +173,18 @@ class Writer:
     def _commit(self, batch: list[_Request]) -> None:
         outcomes: list[tuple[_Request, Any, BaseException | None]] = []
         self.files.check_all()
-        connection = self._connection
-        if connection is None:
-            connection = self._connection = connect(self.path, KNOCK_MS)
-        if self._recorder is None:
-            self._recorder = Recorder(connection)
+        connection, recorder = self._ready()
         self._begin(connection)
+        if newest_answer(connection) < self._newest:
+            raise FileReplaced.because(self.path, "answers are missing that were stored")
         for request in batch:
             if request.future.set_running_or_notify_cancel():
                 outcomes.append(self._run(connection, request))
-        self._recorder.append(self._clock())
+        recorder.append(self._clock())
+        newest = newest_answer(connection)
         connection.execute("COMMIT")
         self.files.check_all()
+        self._newest = newest
         failures = [error for _, _, error in outcomes if isinstance(error, StoreError)]
         self._note(failures[0] if failures else None)
         for request, result, failure in outcomes:
@@ -176,6 +192,19 @@ class Writer:
                 request.future.set_result(result)
             else:
                 request.future.set_exception(failure)
+
+    def _ready(self) -> tuple[Connection, Recorder]:
+        """The connection with what records its changes; made again if they were dropped."""
+        if self._connection is None or self._recorder is None:
+            self._drop_connection()
+            connection = connect(self.path, KNOCK_MS)
+            try:
+                self._recorder = Recorder(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection, self._recorder
 
     def _give_up(self, error: BaseException) -> None:
         """Take back what was begun, and tell everybody who waits for it."""
@@ -245,3 +274,11 @@ class Writer:
             if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
                 return request, None, classified(error, self.path)
             return request, None, error
+
+
+def newest_answer(c: Connection) -> int:
+    """The number of the last answer. It never falls: answers are not deleted.
+
+    Where it does, an older copy was written over the file, which keeps its name and its inode.
+    """
+    return int(c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0])

@@ -6,7 +6,7 @@ from flask import current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from lore_active.study import Study
-from server.store.database import StoreTrouble
+from server.store.errors import StoreError
 
 # For addresses outside every study.
 NOBODYS = Study(title="lore-active")
@@ -14,10 +14,20 @@ NOBODYS = Study(title="lore-active")
 Answer = tuple[str, int, dict[str, str]]
 
 
-def store_trouble(error: StoreTrouble) -> Answer:
+def store_error(error: StoreError) -> Answer:
     """The database cannot take it now: nothing was stored, and trying again is right."""
-    current_app.logger.warning("%s", error)
+    log_once(error)
     return _calm("trouble", 503, {"Retry-After": "3"})
+
+
+def log_once(error: StoreError) -> None:
+    """Say on the terminal what is wrong; not again for everybody who meets the same error."""
+    last = current_app.extensions.get("last_store_error")
+    database = g.served.database if g.get("served") is not None else None
+    since = database.failure.since if database is not None and database.failure else None
+    if since is None or last != (error.name, since):
+        current_app.extensions["last_store_error"] = (error.name, since)
+        current_app.logger.warning("%s", error)
 
 
 def http_error(error: HTTPException) -> Answer:
@@ -40,6 +50,9 @@ def _calm(kind: str, code: int, headers: dict[str, str]) -> Answer:
         g.served = current_app.extensions["studies"].get(parts[2])
     served = g.get("served")
     settings = served.study.settings if served is not None else NOBODYS
+    if served is None and parts[1] == "s" and len(parts) > 2:
+        unopened = current_app.extensions["unopened"].get(parts[2])
+        settings = settings if unopened is None else unopened.study.settings
     page = render_template(
         "participant/message.html",
         partial=bool(request.headers.get("HX-Request")),

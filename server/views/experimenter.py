@@ -39,9 +39,12 @@ def sign_in() -> AnyResponse:
     """A password for a study."""
     name, password = request.form.get("study", "").strip(), request.form.get("password", "")
     address = request.remote_addr or ""
-    if name not in current_app.extensions["studies"]:
+    studies, unopened = (current_app.extensions[kind] for kind in ("studies", "unopened"))
+    if name in unopened or not studies:
+        raise unopened.get(name, next(iter(unopened.values()))).again()
+    if name not in studies:
         # Any study's database and password do for the work that must be done.
-        any_study = next(iter(current_app.extensions["studies"]))
+        any_study = next(iter(studies))
         return _refused(name, guard.access(any_study).refuse(password, name, address))
     old = request.cookies.get(guard.session_cookie(name), "")
     found = guard.access(name).sign_in(password, request.form.get("who", ""), address, old)

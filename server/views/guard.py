@@ -27,8 +27,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from server.monitoring.watch import Watch
 from server.security import Access, Role, Session
-from server.store.database import StoreTrouble
-from server.views import incoming
+from server.store.errors import StoreError
+from server.views import errors, incoming
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ def protect(pages: Blueprint) -> None:
     pages.before_request(_guard)
     pages.after_request(_headers)
     pages.register_error_handler(HTTPException, _http_error)
-    pages.register_error_handler(StoreTrouble, _store_trouble)
+    pages.register_error_handler(StoreError, _store_error)
 
 
 def access(name: str) -> Access:
@@ -171,9 +171,9 @@ def _http_error(error: HTTPException) -> AnyResponse:
     return _told(words.get(error.code or 500, error.name), error.code or 500)
 
 
-def _store_trouble(error: StoreTrouble) -> AnyResponse:
-    current_app.logger.warning("%s", error)
-    return _told("The database is busy; nothing was changed. Please try again.", 503)
+def _store_error(error: StoreError) -> AnyResponse:
+    errors.log_once(error)
+    return _told(f"{error.meaning} {error.advice} Nothing was changed.", 503)
 
 
 def _told(words: str, code: int) -> AnyResponse:

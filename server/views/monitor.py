@@ -44,8 +44,11 @@ def show() -> str:
 @open_to(*EVERYBODY)
 def data() -> AnyResponse:
     """Everything that changes, as JSON; 304 while nothing is new."""
-    watch: Watch = current_app.extensions["watch"][g.served.study.name]
-    update = watch.update(with_names=g.session.role == "experimenter")
+    name = g.served.study.name
+    watch: Watch = current_app.extensions["watch"][name]
+    # This process knows by itself: what cannot be stored cannot be read from the database either.
+    error = current_app.extensions["checkups"][name].state().error
+    update = watch.update(g.session.role == "experimenter", error)
     packed = request.accept_encodings.quality("gzip") > 0
     response = Response(update.packed if packed else update.plain, mimetype="application/json")
     if packed:

@@ -24,11 +24,11 @@ async function ask() {
       page.data = await reply.json();
       page.version = page.data.version;
       render();
-    } else if (reply.status !== 304) throw new Error(String(reply.status));
+    } else if (reply.status !== 304) throw Object.assign(new Error(String(reply.status)), await reply.json().catch(() => ({})));
     byId("connection").hidden = true;
-  } catch {
+  } catch (error) {
     const since = page.data ? ` What you see is from ${clock(page.data.at)}.` : "";
-    say(byId("connection"), `The server does not answer; trying again.${since}`);
+    say(byId("connection"), `${error.problem || "The server does not answer; trying again."}${since}`);
     byId("connection").hidden = false;
   } finally {
     page.asking = false;
@@ -39,6 +39,7 @@ async function ask() {
 
 function render() {
   const data = page.data;
+  storage(data.storage);
   where(data.where);
   pictures.draw(data, page.items);
   people.draw(data.participants);
@@ -46,6 +47,12 @@ function render() {
   log(data.log);
   say(byId("updated"), `As of ${clock(data.at)}`);
   document.body.dataset.version = page.version;
+}
+
+function storage(error) {
+  const banner = byId("storage");
+  banner.hidden = !error;
+  say(banner, error ? `Error: ${error.name}. ${error.meaning} ${error.advice}` : "");
 }
 
 function where(data) {

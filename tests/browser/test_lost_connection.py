@@ -77,7 +77,7 @@ def test_a_server_in_trouble_is_asked_again_in_the_studys_words(window, serve, t
 
     def answer() -> None:
         walk.page.keyboard.press("1")
-        expect(walk.page.locator("#connection")).to_contain_text("Something on our side")
+        expect(walk.page.locator("#connection")).to_contain_text("technical problem on our side")
 
     walk.answer(answer)
     assert rows(server, "words", COUNT) == [(1,)]
