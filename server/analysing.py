@@ -247,10 +247,11 @@ def _print(found: Replayed) -> None:
         f"{found.models_checked} models, {found.queries_checked} questions and "
         f"{found.decisions_checked} decisions compared {how} in {found.seconds:.1f} s."
     )
-    click.echo(
-        f"Answers: {found.counts['answers']:,} collected, {found.counts['fitted']:,} in the last "
-        "model that came out."
-    )
+    if found.counts:
+        click.echo(
+            f"Answers: {found.counts['answers']:,} collected, {found.counts['fitted']:,} in the "
+            "last model that came out."
+        )
     if found.original_seconds:
         click.echo(
             f"The worker spent {found.original_seconds:.1f} s on the same fits, audits and "

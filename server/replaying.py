@@ -111,6 +111,7 @@ def replay(
     begun, result = timer(), Replayed(cores=cores)
     _check_rows(database, lines or {}, result)
     try:
+        result.counts = database.read(answer_counts).plain()
         _check_steps(database, study, timer, lines or {}, progress, result)
     except Exception as error:
         if not result.mismatches:

@@ -82,6 +82,7 @@ def named(found):
 def attack(folder, *statements):
     """Do to the file what our own connections refuse."""
     raw = sqlite3.connect(folder / "study.db")
+    raw.execute("PRAGMA ignore_check_constraints = ON")
     for (name,) in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         raw.execute(f"DROP TRIGGER {name}")
     for statement in statements:
@@ -256,6 +257,37 @@ def test_an_answer_deleted_is_named_though_another_has_its_number(folder):
     assert "was deleted outside lore-active after" in found[0][2]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE steps SET pending = 'x' WHERE id = 2",
+        "UPDATE steps SET work = CAST(X'ff' AS TEXT) WHERE id = 2",
+        "DELETE FROM steps WHERE id = 2",
+    ],
+)
+def test_a_journal_that_cannot_be_read_any_more_does_not_end_it(folder, statement):
+    attack(folder, statement)
+    found = replayed(folder, 1)
+    assert named(found)[0][:2] == ("steps", 2)
+    assert any("cannot" in one["what"] for one in found["mismatches"])
+    assert "DIFFERS steps row 2 was" in run("replay", folder, "--verify", code=1)
+
+
+def test_a_column_that_was_removed_is_named(folder):
+    attack(folder, "ALTER TABLE answers DROP COLUMN timings")
+    ((_, _, what),) = named(replayed(folder, 1))
+    assert "columns of tables were added or removed outside lore-active before" in what
+
+
+def test_a_column_that_was_added_is_named_and_hides_nothing(folder):
+    attack(folder, "ALTER TABLE answers ADD COLUMN mood TEXT", FLIP.format(5))
+    for _ in range(2):
+        altered, flipped = named(replayed(folder, 1))
+        assert "columns of tables were added or removed" in altered[2]
+        assert flipped[:2] == ("answers", 5)
+        goes_on(folder)
+
+
 def test_rows_put_back_as_they_were_match_again(folder):
     attack(folder, *swap("answers", "seq", 5, 9))
     attack(folder, *swap("answers", "seq", 5, 9))
@@ -316,7 +348,7 @@ def test_a_chain_that_was_taken_away_is_begun_again_and_told_of(folder, statemen
     attack(folder, FLIP.format(5), *statements)
     goes_on(folder)
     found = replayed(folder, 1)
-    assert any("was begun again with record" in what for _, _, what in named(found))
+    assert any("was begun again on" in what for _, _, what in named(found))
     # From there on it covers everything again.
     attack(folder, FLIP.format(6))
     assert ("answers", 6) in [(table, row) for table, row, _ in named(replayed(folder, 1))]

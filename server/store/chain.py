@@ -38,6 +38,7 @@ SCHEMA = "schema"
 LOG = "log"
 PSEUDONYMS = "pseudonyms"
 MISSING = "missing"
+ALTERED = "altered"
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

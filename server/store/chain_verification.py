@@ -16,6 +16,11 @@ from server.store.chain import NOBODY, Connection, Differing, Entry, Layout, Ope
 from server.store.tables import CHAIN, SALTS, TABLES, key_of
 
 OUTSIDE = "outside lore-active"
+# Periods that only began because somebody else had changed something.
+_WRONG = {
+    chain.MISSING: "the chain was missing, and was begun again on",
+    chain.ALTERED: f"columns of tables were added or removed {OUTSIDE} before",
+}
 # Of so many changed rows of a table it is said whether they only changed places.
 MAX_MOVED = 500
 
@@ -47,10 +52,7 @@ class Verified:
 
 
 class _Expected(NamedTuple):
-    """What a row should be: the record that says so, whose salt, and the digest.
-
-    None: it was not as recorded when a period began; that is said once.
-    """
+    """What a row should be; without digest it was not as recorded when a period began."""
 
     record: int
     owner: int
@@ -93,8 +95,11 @@ def differing(c: Connection) -> Differing:
     )
 
 
-def keep_covered(c: Connection, now: int) -> None:
-    """Before anything is written: the chain must be there, and cover the columns there are."""
+def keep_covered(c: Connection, now: int, why: str) -> None:
+    """Before anything is written: the chain must be there, and cover the columns there are.
+
+    `why` says how it comes that these may be others than before.
+    """
     sql = "SELECT note FROM chain WHERE note <> '' ORDER BY id DESC LIMIT 1"
     with _any_text(c):
         row = c.execute(sql).fetchone()
@@ -102,7 +107,7 @@ def keep_covered(c: Connection, now: int) -> None:
     if opening is None or chain.head(c) is None:
         chain.begin_period(c, now, chain.MISSING)
     elif opening.layout != chain.layout(c):
-        chain.begin_period(c, now, chain.SCHEMA, differing(c))
+        chain.begin_period(c, now, why, differing(c))
 
 
 def continues(c: Connection, wanted: bytes) -> bool:
@@ -147,9 +152,7 @@ class _Walk:
     def when(self, number: int) -> str:
         """A record, with its day."""
         row = self.c.execute("SELECT day FROM chain WHERE id = ?", (number,)).fetchone()
-        return f"{_day(row[0] if row else None)} (chain record {number})"
-
-    # ---- the chain itself -----------------------------------------------------------------------
+        return f"{_day(row)} (chain record {number})"
 
     def through(self) -> None:
         """Check each record's link, and take in what it says."""
@@ -191,9 +194,8 @@ class _Walk:
         if opening is None:
             self._altered(number)
             return
-        if opening.why == chain.MISSING:
-            what = f"the chain was missing, and was begun again with record {number}."
-            self.differs("chain", number, what)
+        if opening.why in _WRONG:
+            self.differs("chain", number, f"{_WRONG[opening.why]} {self.when(number)}.")
         if self.found.covered_from is None:
             self.found.covered_from, self.found.rows_before = opening.at, opening.rows
         self.found.periods.append(opening.why)
@@ -250,8 +252,6 @@ class _Walk:
             self.broken = True
             what = f"chain_head has another hash than chain record {number}."
             self.differs("chain_head", 1, what)
-
-    # ---- the rows -------------------------------------------------------------------------------
 
     def compared(self) -> Iterator[tuple[str, _Rows]]:
         """Each table's rows that are not as the chain last recorded them."""
@@ -330,9 +330,9 @@ def _consequence(table: str, row: int) -> str:
     return f" Rows {whose} cannot be compared." if table == SALTS else ""
 
 
-def _day(ms: int | None) -> str:
+def _day(row: tuple[int] | None) -> str:
     try:
-        return "?" if ms is None else str(datetime.fromtimestamp(ms / 1000, UTC).date())
+        return str(datetime.fromtimestamp(row[0] / 1000, UTC).date()) if row else "?"
     except (ValueError, OverflowError, OSError):
         return "?"
 

@@ -19,6 +19,7 @@ PRAGMAS = {
     "journal_size_limit": 16 * 2**20,
     "secure_delete": 1,  # what is deleted is overwritten
     "trusted_schema": 0,  # a study's file may come from somebody else
+    "temp_store": 2,  # MEMORY: what people are and say is in no other file
 }
 
 

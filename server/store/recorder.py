@@ -43,7 +43,6 @@ class Recorder:
         self._codes = {table: code for code, table in enumerate(self._layout)}
         self._width = max(len(self._layout[table]) for table in TABLES)
         places = [f"{when}{k}" for when in "ba" for k in range(self._width)]
-        c.execute("PRAGMA temp_store = MEMORY")
         c.execute(
             'CREATE TEMP TABLE chain_changed ("table", row, was, there, owned, owner, '
             f'{", ".join(places)}, PRIMARY KEY ("table", row)) WITHOUT ROWID'
@@ -102,11 +101,19 @@ class Recorder:
                     f"CREATE TEMP TRIGGER chain_{name}_{table} AFTER {event} BEGIN {body}; END"
                 )
 
-    def pause(self, c: Connection) -> None:
-        """Record nothing, and make room: the rows of a log come with the chain that has them."""
+    def _unwatch(self) -> None:
         for table in TABLES:
             for name in _TRIGGERS:
-                c.execute(f"DROP TRIGGER temp.chain_{name}_{table}")
+                self._c.execute(f"DROP TRIGGER IF EXISTS temp.chain_{name}_{table}")
+
+    def close(self) -> None:
+        """Take no more notes."""
+        self._unwatch()
+        self._c.execute("DROP TABLE temp.chain_changed")
+
+    def pause(self, c: Connection) -> None:
+        """Record nothing, and make room: the rows of a log come with the chain that has them."""
+        self._unwatch()
         for table in ("chain", "chain_head", SALTS):
             c.execute(f"DELETE FROM main.{table}")
 

@@ -56,22 +56,23 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
             f"{path} has version {have}, but this lore-active knows versions up to {newest}. "
             "Please update lore-active; the file was not touched."
         )
-    recorder: Recorder | None = None
     for number, name, script in known:
         with _immediate(connection):
-            done = connection.execute("SELECT 1 FROM migrations WHERE number = ?", (number,))
-            if done.fetchone() is None:
+            done = {row[0]: row[1] for row in connection.execute("SELECT * FROM migrations")}
+            if number not in done:
+                recorder = Recorder(connection) if "chain" in done.values() else None
                 for statement in _statements(script):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (number, name, now))
-                if name == "chain":
+                if recorder is not None:
+                    recorder.append(now)
+                    recorder.close()
+                    chain_verification.keep_covered(connection, now, chain.SCHEMA)
+                elif name == "chain":
                     chain.begin_period(connection, now, chain.UPGRADE if have else chain.NEW)
-            if recorder is not None:
-                recorder.append(now)
-            elif name == "chain":
-                recorder = Recorder(connection)
     with _immediate(connection):
-        chain_verification.keep_covered(connection, now)
+        # Whatever else has changed the tables was not this program.
+        chain_verification.keep_covered(connection, now, chain.ALTERED)
 
 
 @contextlib.contextmanager
