@@ -26,7 +26,7 @@ help:
 	@echo "make bench-load    many participants at once: how long an answer takes"
 	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
 	@echo "make bench-report  seconds and bytes of a report"
-	@echo "make bench-reliability  kills, cut logs, a crowd, an hour of load (long; restartable)"
+	@echo "make bench-reliability  kills, ends, damage, a crowd, an hour of load (long; restartable)"
 	@echo "make bench-replay  a replay beside the worker; exports of a million answers"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
 	@echo "make screenshots  pictures of every page, for docs/"

@@ -1,14 +1,21 @@
-"""The parts of `make bench-reliability` beside the kills: soak, cuts, arrivals; each runs alone."""
+"""The parts of `make bench-reliability` beside the kills; each runs alone."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from benchmarks.arriving import arrivals
+from benchmarks.backing import latencies
 from benchmarks.cutting import cuts_under_load
+from benchmarks.damaging import numbered, original
+from benchmarks.ending import end_rounds
+from benchmarks.serving import words_study
 from benchmarks.soaking import soak
 from benchmarks.tables import FOLDER
 
@@ -55,6 +62,33 @@ def run_arrivals(people: int, seconds: float) -> None:
         keeper("arrivals")(arrivals(people, seconds))
 
 
+def run_endings(rounds: int, each: int, visitors: int) -> None:
+    """What is missing, some rounds on a fresh study each time."""
+    while (done := sum(one["rounds"] for one in kept("endings"))) < rounds:
+        with tempfile.TemporaryDirectory() as home:
+            folder = words_study(Path(home) / "words", 30)
+            found = end_rounds(folder, min(each, rounds - done), visitors, 1 + done)
+        keeper("endings")(asdict(found))
+
+
+def run_backups(answers: int, rounds: int) -> None:
+    """Once."""
+    if not any(one["answers"] >= answers for one in kept("backups")):
+        keeper("backups")(latencies(answers, rounds))
+
+
+def run_damage(answers: int, rounds: int) -> None:
+    """What is missing, all of one study."""
+    done = len(kept("damage"))
+    if done >= rounds:
+        return
+    keep = keeper("damage")
+    with tempfile.TemporaryDirectory() as home:
+        made = original(Path(home), answers)
+        for number in range(done, rounds):
+            keep(asdict(numbered(made, number)))
+
+
 def main() -> None:
     """Run one part, or write the page of what was measured so far."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -69,8 +103,28 @@ def main() -> None:
     one = parts.add_parser("arrivals")
     one.add_argument("--people", type=int, default=10_000)
     one.add_argument("--seconds", type=float, default=60)
+    one = parts.add_parser("endings")
+    one.add_argument("--rounds", type=int, default=100)
+    one.add_argument("--each", type=int, default=10, help="rounds on one study")
+    one.add_argument("--visitors", type=int, default=16)
+    one = parts.add_parser("backups")
+    one.add_argument("--answers", type=int, default=300_000)
+    one.add_argument("--rounds", type=int, default=12)
+    one = parts.add_parser("damage")
+    one.add_argument("--answers", type=int, default=5000)
+    one.add_argument("--rounds", type=int, default=100)
     chosen = vars(parser.parse_args())
-    {"soak": run_soak, "cuts": run_cuts, "arrivals": run_arrivals}[chosen.pop("part")](**chosen)
+    PARTS[chosen.pop("part")](**chosen)
+
+
+PARTS: dict[str, Callable[..., None]] = {
+    "soak": run_soak,
+    "cuts": run_cuts,
+    "arrivals": run_arrivals,
+    "endings": run_endings,
+    "backups": run_backups,
+    "damage": run_damage,
+}
 
 
 if __name__ == "__main__":

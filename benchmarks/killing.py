@@ -28,6 +28,8 @@ class Client(threading.Thread):
         self.link = f"/s/{study}/?participant_label={label}"
         self.over, self.pause = stop, pause
         self.acknowledged: list[str] = []
+        # When each answer was sent, and how long it took until the next page was there.
+        self.times: list[tuple[float, float]] = []
         self.refused = 0
 
     def run(self) -> None:
@@ -38,12 +40,14 @@ class Client(threading.Thread):
                 fields = dict(page.fields)
                 answering = page.action.endswith("/answer")
                 fields["side" if answering else "agreed"] = "left" if answering else "yes"
+                begun = time.perf_counter()
                 html = self.browser.post(page.action, fields)
                 if self.browser.status != 200:
                     self.refused += 1
                     return
                 if answering:
                     self.acknowledged.append(fields["question"])
+                    self.times.append((begun, time.perf_counter() - begun))
                 page = Page(html)
                 self.over.wait(self.pause)
         except InterruptedError:

@@ -1,4 +1,4 @@
-"""Everything that must not hurt: kills, cut logs, an hour's soak, a crowd at the door."""
+"""Everything that must not hurt: kills, cuts, ends, backups, damage, crowds, an hour's soak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.endurance import keeper, kept, run_arrivals, run_cuts, run_soak
+from benchmarks.endurance import (
+    keeper,
+    kept,
+    run_arrivals,
+    run_backups,
+    run_cuts,
+    run_damage,
+    run_endings,
+    run_soak,
+)
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import words_study
 from benchmarks.soaking import runs
@@ -163,6 +172,95 @@ def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
     )
 
 
+def tell_endings(page: Page, done: list[dict[str, Any]]) -> None:
+    """SIGTERM with answers in flight."""
+    page.text(
+        "## SIGTERM with answers in flight\n\n"
+        "Sixteen clients answer without pause, half of them with a kept-alive connection, half "
+        "with a new one for each request, while the server is sent SIGTERM at a random moment. "
+        "Acknowledged answers are then looked for in the database. A request is dropped if its "
+        "connection was made and then closed or reset without a response."
+    )
+    dropped = sum(sum(one["dropped"].values()) for one in done)
+    codes = {code for one in done for code in one["codes"]}
+    page.table(
+        ["", "total"],
+        [
+            ["rounds", sum(one["rounds"] for one in done)],
+            ["answers acknowledged", sum(one["acknowledged"] for one in done)],
+            ["acknowledged and not stored", sum(one["lost"] for one in done)],
+            ["requests dropped without a response", dropped],
+            ["requests told 503", sum(one["unavailable"] for one in done)],
+            ["connections refused (each client's last)", sum(one["turned_away"] for one in done)],
+            ["exit codes", ", ".join(sorted(codes))],
+            ["slowest end", f"{max(one['slowest_seconds'] for one in done):.1f} s"],
+        ],
+    )
+
+
+def tell_backups(page: Page, one: dict[str, Any]) -> None:
+    """Latency beside a backup."""
+    page.text(
+        "## Answers during a backup\n\n"
+        f"A study of {one['answers']:,} answers ({one['megabytes']:.0f} MB). Sixteen clients "
+        "answer with short pauses at one web process, without a worker. Five seconds without a "
+        f"backup and one backup (median {one['seconds']:.1f} s) take turns, {one['rounds']} times. "
+        "Milliseconds until the next page is there. The write-ahead log grew to "
+        f"{one['log_megabytes']:.0f} MB. "
+        f"The load of the machine (two cores) was {one['load']:.0f}."
+    )
+    names = ("p50", "p95", "p99", "most")
+    rows: list[list[object]] = [
+        [what, int(one[kind]["count"]), *(f"{one[kind][name]:.0f}" for name in names)]
+        for what, kind in (("during a backup", "beside"), ("otherwise", "alone"))
+    ]
+    more = [f"{one['beside'][name] - one['alone'][name]:+.0f}" for name in names]
+    page.table(["", "answers", *names], [*rows, ["difference", "", *more]])
+
+
+def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
+    """Recovery after random damage."""
+    page.text(
+        "## Recovery after random damage\n\n"
+        f"A study of {done[0]['answers']:,} answers as a crash leaves it (the newest in the "
+        "write-ahead log), whose last backup lacks a tenth of them. One file is damaged at random: "
+        "up to five pages of zeros, of noise, with a sector of zeros, or in the place of others; "
+        "up to 19 changed bytes; the file cut off anywhere; other bytes at its beginning; no file. "
+        "Then `lore-active recover` runs, and what it brings back and says is compared with the "
+        "truth. "
+        "Every result must pass SQLite's checks and open as a study."
+    )
+
+    def row(what: str, some: list[dict[str, Any]]) -> list[object]:
+        shares = sorted(100 * one["recovered"] / one["answers"] for one in some)
+        whole = sum(one["recovered"] == one["answers"] for one in some)
+        middle = float(np.median(shares))
+        return [what, len(some), whole, f"{middle:.1f} %", f"{shares[0]:.1f} %"]
+
+    groups: list[list[object]] = []
+    for backup in (True, False):
+        for file in ("study.db", "study.db-wal"):
+            some = [one for one in done if one["backup"] == backup and one["file"] == file]
+            if some:
+                groups.append(row(f"{file}, {'with' if backup else 'without'} a backup", some))
+    page.table(["damaged", "times", "all answers back", "median", "least"], groups)
+    page.table(
+        ["", "total"],
+        [
+            ["studies damaged", len(done)],
+            ["errors", sum(bool(one["error"]) for one in done)],
+            ["claims that nothing is missing that were false", _times(done, "false_nothing")],
+            ["answers missing without a word", _times(done, "unnamed")],
+            ["answers that never were", _times(done, "invented")],
+            ["answers changed without a warning", _times(done, "altered")],
+        ],
+    )
+
+
+def _times(done: list[dict[str, Any]], what: str) -> int:
+    return sum(int(one[what]) for one in done)
+
+
 def main() -> None:
     """Run what is missing, then write the page; with --page, write what there is."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -173,18 +271,28 @@ def main() -> None:
     if not chosen.page:
         run_kills(chosen.cycles, chosen.round)
         run_cuts(1000, 50)
+        run_endings(100, 10, 16)
+        run_damage(5000, 100)
+        run_backups(300_000, 12)
         run_arrivals(10_000, 60.0)
         run_soak(60.0, 50)
-    page = Page("reliability", "Kills, cuts, crowds and a long run", "make bench-reliability")
+    title = "Kills, cuts, ends, backups, damage, crowds and a long run"
+    page = Page("reliability", title, "make bench-reliability")
     page.text(
         "Each part can be run alone and goes on where it was: `python -m benchmarks.endurance "
-        "cuts`, `arrivals` or `soak --minutes 60`; `python -m benchmarks.reliability --page` "
-        "writes this page from what is there."
+        "cuts`, `endings`, `backups`, `damage`, `arrivals` or `soak --minutes 60`; `python -m "
+        "benchmarks.reliability --page` writes this page from what is there."
     )
     if done := kept("reliability"):
         tell_kills(page, done)
     if done := kept("cuts"):
         tell_cuts(page, done)
+    if done := kept("endings"):
+        tell_endings(page, done)
+    if done := kept("backups"):
+        tell_backups(page, done[-1])
+    if done := kept("damage"):
+        tell_damage(page, done)
     if done := kept("arrivals"):
         tell_arrivals(page, done[-1])
     for taken, ended in runs(kept("soak")):

@@ -23,6 +23,7 @@ from server.clock import now
 from server.counting import answer_counts
 from server.exports import Choice, utc
 from server.opening import DATABASE, reading
+from server.recovering import named
 from server.replaying import Mismatch, Replayed, replay
 from server.store import chain, chain_verification, monitoring
 from server.store.database import Database
@@ -266,6 +267,9 @@ def _print(found: Replayed) -> None:
         click.echo(
             f"{found.steps_erased} steps used answers that were erased, and cannot be compared."
         )
+    for recovery in found.recovered:
+        lost = ", ".join(named(table, rows) for table, rows in recovery["missing"].items())
+        click.echo(f"Recovered on {utc(recovery['at'])}; lost then: {lost or 'nothing'}.")
     if not found.mismatches:
         click.echo("Everything came out as it was published.")
     for one in found.mismatches[:20]:

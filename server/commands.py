@@ -17,6 +17,7 @@ COMMANDS.homes |= {
     "import": "server.importing:command",
     "replay": "server.analysing:again",
     "forget": "server.forgetting:forget",
+    "recover": "server.recovering:recover",
     "plan": "server.planning:command",
     "simulate": "server.simulating:command",
     "report": "server.reporting.command:command",

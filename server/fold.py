@@ -13,7 +13,7 @@ import numpy as np
 from lore_active.errors import InvalidTriplets
 from lore_active.learner import Learner, Query
 from lore_active.questions import Source
-from lore_active.records import UnknownQuery
+from lore_active.records import Purpose, UnknownQuery
 from lore_active.reproducibility import fingerprint
 from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
@@ -21,7 +21,7 @@ from lore_active.study import LoadedStudy
 from lore_active.types import Mapper
 from server.store import learning, priors
 from server.store.database import Database
-from server.store.learning import Change, Step, Told
+from server.store.learning import Change, Step, Told, WebQuery
 from server.store.models import ModelRow
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Fold:
             if query.purpose == "repeat" and old is not None:
                 known = self.learner.repeat(old)
             else:
-                known = self.learner.issue(query.anchor, query.left, query.right, "random")
+                known = self.learner.issue(query.anchor, query.left, query.right, _purpose(query))
             self.numbers[query.id] = known.id
             numbers.append((known.id, query.id))
         for answer in told:
@@ -233,6 +233,14 @@ class Fold:
         queries = self.learner.ask(step.asked, pending=step.pending)
         seconds["select"] = self.timer() - begun
         return queries
+
+
+def _purpose(query: WebQuery) -> Purpose:
+    """The web's own questions are random; those of a step that a recovery dropped keep theirs."""
+    if query.purpose == "cover":
+        return "cover"
+    repeats_a_lost_one = query.purpose == "repeat" and query.repeats is None
+    return "active" if query.purpose == "active" or repeats_a_lost_one else "random"
 
 
 def state_hash(learner: Learner, queries: list[Query]) -> str:

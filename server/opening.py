@@ -93,32 +93,23 @@ def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStud
             copies.copy(path, copied)
             database = Database(copied, clock)
         except LoreError as error:
-            # Which file is meant, not which copy of it.
-            raise type(error)(str(error).replace(str(copied), str(path))) from error
+            # Which file and folder are meant, not which copy of them.
+            meant = str(error).replace(str(copied), str(path)).replace(home, str(study.folder))
+            raise type(error)(meant) from error
         try:
             begun = database.read(lambda c: store.state(c) is not None)
             if not begun:
                 raise InvalidParameter(f"{path} is empty, so there is no data.")
-            database.read(lambda c: _compare(c, study, _contents(study)))
+            database.read(lambda c: _compare(c, study, contents(study)))
             yield study, database
         finally:
             database.close()
 
 
 def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
-    wanted = _contents(study)
+    wanted = contents(study)
     if store.state(c) is None:
-        settings = study.settings
-        store.begin_study(
-            c,
-            wanted,
-            {
-                "answers": settings.budget.answers,
-                "participants": settings.budget.participants,
-                "trials": settings.session.trials,
-                "seed": settings.seed,
-            },
-        )
+        store.begin_study(c, wanted, first_state(study))
         return
     for number, content in _compare(c, study, wanted):
         # A better picture of the same thing is the experimenter's business; it is only noted.
@@ -141,7 +132,18 @@ def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[
     return [(now[0], now[3]) for before, now in pairs if before[3] != now[3]]
 
 
-def _contents(study: LoadedStudy) -> Contents:
+def first_state(study: LoadedStudy) -> dict[str, int]:
+    """What the experimenter can change later, as a study begins with it."""
+    settings = study.settings
+    return {
+        "answers": settings.budget.answers,
+        "participants": settings.budget.participants,
+        "trials": settings.session.trials,
+        "seed": settings.seed,
+    }
+
+
+def contents(study: LoadedStudy) -> Contents:
     """(number, key, kind, content) of every item, as the database holds them."""
     return [
         (number, item.key, item.kind, _content(item)) for number, item in enumerate(study.items)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from server.fold import (
     reasons,
     with_queries,
 )
-from server.store import chain_verification, collection, erasing, learning, models
+from server.store import chain_verification, collection, erasing, learning, mending, models
 from server.store.database import Database
 from server.store.learning import Step
 from server.store.models import ModelRow
@@ -86,6 +86,7 @@ class Replayed:
     original_seconds: float = 0.0
     erased: list[int] = field(default_factory=list)
     steps_erased: int = 0
+    recovered: list[dict[str, Any]] = field(default_factory=list)
     cores: int = 1
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -109,6 +110,7 @@ def replay(
     in `steps_erased`. The models after it never used those answers and must come out, bit for bit.
     """
     begun, result = timer(), Replayed(cores=cores)
+    result.recovered = database.read(mending.recoveries)
     _check_rows(database, lines or {}, result)
     try:
         result.counts = database.read(answer_counts).plain()

@@ -50,6 +50,7 @@ LONGEST_FIRST = (
     "test_trouble.py",
     "test_clock.py",
     "test_log.py",
+    "test_recovering.py",
     "test_read_only.py",
     "test_backups.py",
     "test_ending.py",

@@ -262,4 +262,6 @@ def test_what_is_no_database_is_named(closed, tmp_path, content):
     told = CliRunner().invoke(main, ["export", str(folder), "--out", str(tmp_path / "out")])
     assert told.exit_code == 2
     assert str(folder / DATABASE) in told.output and "\n" not in told.output.strip()
+    if content:
+        assert f"lore-active recover {folder}`" in told.output
     assert (folder / DATABASE).read_bytes() == content

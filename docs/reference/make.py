@@ -44,7 +44,7 @@ ROOT = HERE.parent.parent
 NOTE = "*This page is made from the code by `make reference`.*"
 ORDER = (
     *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
-    *("replay", "import", "forget", "compare", "fit", "simulate"),
+    *("replay", "import", "forget", "recover", "compare", "fit", "simulate"),
 )
 PEOPLE = {"anybody": "anybody", "experimenter": "experimenter", "reader": "link for looking"}
 

@@ -9,7 +9,7 @@ EMBEDDING = {
 EVENTS = {
     "event": "number of the event, from 1",
     "at_utc": "when (ISO 8601)",
-    "who": "the name given at sign-in, `stopping rule`, `worker`, `backup` or `participant`",
+    "who": "the name given at sign-in, a command, `stopping rule`, `worker` or `participant`",
     "kind": "what happened, see below",
     "participant": "number of the participant it is about, or null",
     "detail_…": "more, by kind: `detail_reason`, `detail_answers`, `detail_trials` and others",
@@ -23,6 +23,8 @@ KINDS = {
     "prior, prior_out": "answers from elsewhere were brought in, or taken out again",
     "forget": "somebody was erased; `detail_answers` says whether their answers were, too",
     "backup": "backups began to fail (`detail_problem` says why) or work again (empty)",
+    "recover": "the database was put together again; `detail_missing` names what was lost",
+    "prior_lost, prior_out_lost": "of imported answers, nothing was left after a recovery",
     "rebuilt": "the worker made its model again from the answers, after an update or a move",
 }
 PRIOR_ARRAYS = {

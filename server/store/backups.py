@@ -20,9 +20,11 @@ KEPT = 3
 NAME = re.compile(r"study-(\d{8}T\d{6}Z)\.db")
 TIME = "%Y%m%dT%H%M%SZ"
 PART = ".part"
-# Copies of a file that was replaced under a running server, and what a recovery set aside.
+# Copies of a file that was replaced under a running server, what a recovery has replaced, and
+# where one works.
 RESCUED = "rescued-*.db"
 DAMAGED = "damaged-*"
+WORKPLACE = ".recovering-"
 # What collection must never lack because of a backup, beside what the copy itself takes.
 SPARE_BYTES = 64 * 2**20
 
@@ -133,7 +135,8 @@ def unsound(path: Path) -> str:
     try:
         with closing(reader(path)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite quotes what it found, which may not be text.
         return str(error)
     return "" if found == ["ok"] else str(found[0] if found else "quick_check says nothing")
 
@@ -174,14 +177,15 @@ def erase(folder: Path, participant: int, answers: bool) -> list[str]:
     if not home.is_dir():
         return []
     kept = [*home.glob(RESCUED), *every(folder)]
-    spoilt = [*home.glob(f".*{PART}*"), *home.glob(f"{DAMAGED}/*")]
+    places = [*home.glob(DAMAGED), *home.glob(f"{WORKPLACE}*")]
+    spoilt = [*home.glob(f".*{PART}*"), *(one for place in places for one in place.iterdir())]
     for path in sorted(spoilt + [one for one in kept if _holds(one, participant, answers)]):
         for end in ("", "-wal", "-shm"):
             if (file := path.with_name(path.name + end)).is_file():
                 _overwrite(file)
                 removed.append(file.relative_to(folder).as_posix())
-    for left in home.glob(DAMAGED):
-        left.rmdir()
+    for place in places:
+        place.rmdir()
     sync(home)
     return removed
 

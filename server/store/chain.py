@@ -39,6 +39,7 @@ LOG = "log"
 PSEUDONYMS = "pseudonyms"
 MISSING = "missing"
 ALTERED = "altered"
+RECOVERY = "recovery"
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

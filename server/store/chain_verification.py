@@ -77,7 +77,7 @@ def verify(c: Connection) -> Verified:
         if c.execute("SELECT 1 FROM migrations WHERE name = 'chain'").fetchone():
             found.differences.append(Difference("chain", None, "the tables of the chain are gone."))
         return found
-    walk = _Walk(c, found)
+    walk = Walk(c, found)
     walk.through()
     for table, rows in walk.compared():
         _name(walk, table, rows)
@@ -86,7 +86,7 @@ def verify(c: Connection) -> Verified:
 
 def differing(c: Connection) -> Differing:
     """The rows that are not as recorded, for a new period to remember."""
-    walk = _Walk(c, Verified())
+    walk = Walk(c, Verified())
     walk.through()
     found = list(walk.compared())
     return Differing(
@@ -124,7 +124,7 @@ def _opening(note: str) -> Opening | None:
     return opening if set(opening.layout) <= {*TABLES, SALTS} else None
 
 
-class _Walk:
+class Walk:
     """Goes through the chain from its first record, and holds what rows should be at its end."""
 
     def __init__(self, c: Connection, found: Verified) -> None:
@@ -293,7 +293,7 @@ class _Walk:
         return chain.digest(salt, table, values) == known.digest
 
 
-def _name(walk: _Walk, table: str, rows: _Rows) -> None:
+def _name(walk: Walk, table: str, rows: _Rows) -> None:
     """Say of each row what happened to it."""
     expected, told = walk.expected[table], set[int]()
     gone = sorted(rows.changed | rows.deleted)[:MAX_MOVED]

@@ -68,6 +68,11 @@ def begin_study(
     )
 
 
+def add_items(c: Connection, items: Sequence[tuple[int, str, str, str]]) -> None:
+    """Write down the items that are not there yet."""
+    c.executemany("INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?)", items)
+
+
 def items(c: Connection) -> list[tuple[int, str, str, str]]:
     """(number, key, kind, content) of every item."""
     return [tuple(row) for row in c.execute("SELECT * FROM items ORDER BY id")]

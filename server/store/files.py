@@ -110,6 +110,9 @@ class OpenFiles:
         try:
             with contextlib.closing(connect(self.path)) as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+        except UnicodeDecodeError as error:
+            # SQLite quotes what it found in a damaged schema, and that need not be text.
+            return str(error)
         except sqlite3.Error as error:
             named = classified(error, self.path)
             if not isinstance(named, Damaged):

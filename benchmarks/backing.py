@@ -1,0 +1,148 @@
+"""Answers while a large study is backed up: does anybody wait for the backup?"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.killing import Client
+from benchmarks.serving import wait_until, words_study
+from server.clock import now
+from server.listening import listen
+from server.opening import open_study
+from server.store import backups
+from server.store.database import Connection
+
+ITEMS, EACH = 60, 200
+TIMINGS = json.dumps({"onset": 12.3, "viewport": [1200, 800], "pointer": "mouse", "away": []})
+CLIENTS, PAUSE = 16, 0.3
+REST_SECONDS = 5.0
+
+
+def large_study(folder: Path, answers: int) -> Path:
+    """A study with that many answers, all of random questions."""
+    words_study(folder, ITEMS)
+    _, database = open_study(folder, now)
+    try:
+        database.write(lambda c: _fill(c, answers))
+    finally:
+        database.close()
+    return folder
+
+
+def _fill(c: Connection, answers: int) -> None:
+    people = answers // EACH
+    c.executemany(
+        "INSERT INTO participants (id, token, external, entry, agent, stage, trials, done, "
+        "arrived_at, seen_at) VALUES (?, ?, ?, '{}', 'a browser', 'finished', ?, ?, 1000, 1000)",
+        ((p, f"token{p:019d}", f"PROLIFIC_PID={p}", EACH, EACH) for p in range(1, people + 1)),
+    )
+    c.executemany(
+        "INSERT INTO queries (id, origin, purpose, anchor, left, right, version, seed, created_at, "
+        "participant, slot, token, leased_at, expires_at) "
+        "VALUES (?, 'fallback', 'random', ?, ?, ?, 0, '1', 1000, ?, ?, ?, 1000, 2000)",
+        _questions(people),
+    )
+    c.executemany(
+        "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
+        "VALUES (?, 'left', 0, 1500, 812.5, ?)",
+        ((number, TIMINGS) for number in range(1, people * EACH + 1)),
+    )
+
+
+def _questions(people: int) -> Iterator[tuple[Any, ...]]:
+    rng = random.Random(1)
+    for person in range(1, people + 1):
+        had: set[tuple[int, int, int]] = set()
+        while len(had) < EACH:
+            anchor, left, right = rng.sample(range(ITEMS), 3)
+            if (key := (anchor, min(left, right), max(left, right))) not in had:
+                number, slot = (person - 1) * EACH + len(had) + 1, len(had)
+                had.add(key)
+                yield number, anchor, left, right, person, slot, f"question{number:016d}"
+
+
+@contextmanager
+def web_alone(folder: Path) -> Iterator[str]:
+    """A web process without a worker, which would have much to learn; its address."""
+    listener = listen("127.0.0.1", 0)
+    number, port = listener.fileno(), listener.getsockname()[1]
+    os.set_inheritable(number, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "server.web", str(folder), "--socket", str(number)],
+        stdin=subprocess.PIPE,
+        pass_fds=(number,),
+    )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        listener.close()
+        process.communicate()
+
+
+def latencies(answers: int, rounds: int) -> dict[str, Any]:
+    """Milliseconds of answers while there is a backup under way, and while there is none."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = large_study(Path(home) / "words", answers)
+        stop, beside, alone = threading.Event(), [], []
+        took, most_log = [], 0
+        with web_alone(folder) as address:
+            people = [
+                Client(address, "words", f"person{n}", stop, PAUSE * random.Random(n).random())
+                for n in range(CLIENTS)
+            ]
+            for person in people:
+                person.start()
+            wait_until(lambda: all(len(one.acknowledged) > 3 for one in people), 120)
+            for _ in range(rounds):
+                begun = time.perf_counter()
+                time.sleep(REST_SECONDS)
+                halfway = time.perf_counter()
+                _back_up(folder)
+                ended = time.perf_counter()
+                took.append(ended - halfway)
+                most_log = max(most_log, (folder / "study.db-wal").stat().st_size)
+                times = [one for person in people for one in list(person.times)]
+                alone += [one[1] for one in times if begun < one[0] < halfway - one[1]]
+                beside += [one[1] for one in times if halfway < one[0] < ended]
+            stop.set()
+            for person in people:
+                person.join(30)
+        size = (folder / "study.db").stat().st_size
+        kept = len(backups.every(folder))
+    return {
+        "answers": answers,
+        "rounds": rounds,
+        "megabytes": size / 1e6,
+        "seconds": float(np.median(took)),
+        "log_megabytes": most_log / 1e6,
+        "kept": kept,
+        "load": os.getloadavg()[0],
+        "beside": _quantiles(beside),
+        "alone": _quantiles(alone),
+    }
+
+
+def _back_up(folder: Path) -> None:
+    """As the supervisor does it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "server.backing", str(folder)], stdin=subprocess.PIPE
+    ) as process:
+        assert process.wait() == 0
+
+
+def _quantiles(seconds: list[float]) -> dict[str, float]:
+    found = np.quantile(seconds, (0.5, 0.95, 0.99, 1.0)) * 1000
+    return {"count": len(seconds), **dict(zip(("p50", "p95", "p99", "most"), found, strict=True))}

@@ -1,0 +1,84 @@
+"""The pages of a write-ahead log, also of one that is damaged or cut off.
+
+SQLite uses nothing after the first damaged frame. But each frame's checksum goes on from the one
+before it, so that those after the damage can be checked, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import dataclass, field
+
+MAGIC = (0x377F0682, 0x377F0683)
+HEADER, FRAME_HEADER = 32, 24
+
+
+@dataclass
+class Log:
+    """The usable part of a write-ahead log: pages by number, with their place in it.
+
+    `lost` says what is known to have been in it and cannot be used; empty if all of it can.
+    """
+
+    pages: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    count: int = 0
+    lost: str = ""
+
+
+def read_log(log: bytes, index: bytes = b"") -> Log:
+    """The pages of a log up to its last whole commit; `index` is the -shm file."""
+    frames = _indexed(index)
+    if len(log) < HEADER:
+        return Log(lost=f"its {frames} frames are gone" if frames else "")
+    magic, _, size, _, *salt = struct.unpack_from(">6I", log)
+    if magic not in MAGIC or size < 512 or size & (size - 1):
+        return Log(lost="its header is damaged")
+    order = ">" if magic & 1 else "<"
+    whole, rest = divmod(len(log) - HEADER, FRAME_HEADER + size)
+    found, bad, current, pending = Log(), 0, 0, dict[int, tuple[int, bytes]]()
+    sums: tuple[int, int] = struct.unpack_from(">2I", log, 24)
+    for number in range(1, whole + 1):
+        start = HEADER + (number - 1) * (FRAME_HEADER + size)
+        page, commit, *held = struct.unpack_from(">6I", log, start)
+        data = log[start + FRAME_HEADER : start + FRAME_HEADER + size]
+        expected = _checksum(log[start : start + 8] + data, *sums, order)
+        sums = (held[2], held[3])
+        if held[:2] != salt:
+            continue
+        current = number
+        if expected != sums or not page:
+            bad += 1
+            continue
+        pending[page] = (number, data)
+        if commit:
+            found.pages |= pending
+            found.count, pending = commit, {}
+    begun = log[len(log) - rest :][8:16] == struct.pack(">2I", *salt) if rest >= 16 else False
+    if bad:
+        found.lost = f"{bad} of its {current} frames are damaged"
+    elif max(frames, current + begun) > current:
+        found.lost = f"it ends after frame {current} of {max(frames, current + 1)}"
+    elif pending:
+        found.lost = f"it ends within a commit, at frame {current}"
+    return found
+
+
+def _indexed(index: bytes) -> int:
+    """How many frames the log had, as its index says; 0 if it says nothing."""
+    if len(index) < 136 or index[:48] != index[48:96] or not index[12]:
+        return 0
+    (newest,) = struct.unpack_from("=I", index, 16)
+    (copied,) = struct.unpack_from("=I", index, 96)
+    return int(newest) if copied < newest else 0
+
+
+def _checksum(content: bytes, first: int, second: int, order: str) -> tuple[int, int]:
+    words = array("I", content)
+    if (order == ">") == (struct.pack("=H", 1) == b"\1\0"):
+        words.byteswap()
+    pairs = iter(words)
+    for one, other in zip(pairs, pairs, strict=True):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + other + first) & 0xFFFFFFFF
+    return first, second
