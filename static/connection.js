@@ -77,8 +77,8 @@
     let newest = visit();
     // An answer under way is waited for: its reply, too, may belong to the older window.
     const giveWay = () => {
-      const sending = document.querySelector("[data-state=sent]");
-      if (visit() && visit() < newest && !sending) location.replace(`${address}/elsewhere`);
+      if (document.querySelector("[data-state=sent]")) return;
+      if (visit() && visit() < newest) location.replace(`${address}/elsewhere`);
     };
     channel.onmessage = ({ data }) => {
       if (data.alive) {

@@ -5,6 +5,8 @@ const lore = (() => {
   document.documentElement.classList.add("js");
 
   const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
+  const SETTLING = 200; // a press so soon after onset was meant for what was there before
+  const TOGETHER = 1000; // farther apart are no double click, nor a press and its click
   const MEDIA_PATIENCE = 8000;
   const TRIES = 3;
   const MOST_AWAY = 50;
@@ -13,13 +15,17 @@ const lore = (() => {
 
   let trial = null; // what is known of the trial on the page
   let gesture = null; // what the participant did last, and when
-  let pointer = "";
+  let press = {}; // the pointer or key that went down last
+  let page = 0; // counts what was shown
+  let clicks = { page, began: 0 }; // of one double click: the page of its first, when its last began
 
   // ---- showing ----
 
   const painted = () =>
     new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+
+  const playables = (form) => form.querySelectorAll("audio, video");
 
   const picture = (address) => {
     const image = new Image();
@@ -57,7 +63,7 @@ const lore = (() => {
     trial = now;
     form.dataset.state = "loading";
     const blank = wait(Number(form.dataset.interval || 0));
-    form.querySelectorAll("audio, video").forEach((media) => prepare(media, now));
+    playables(form).forEach((media) => prepare(media, now));
     const stimuli = [...form.querySelectorAll("img, audio, video")];
     await Promise.all([...stimuli.map((one) => complete(one, now)), blank]);
     if (trial !== now) return;
@@ -68,7 +74,7 @@ const lore = (() => {
     announce(form);
     preload(form);
     if (form.dataset.timeout) countDown(now);
-    await wait(Number(form.dataset.minView || 0));
+    await wait(settled(form));
     now.seen = true;
     open(now);
     resend(form);
@@ -89,16 +95,15 @@ const lore = (() => {
       // Nobody is timed out of what they cannot see.
       if (!document.hidden) left -= time - last;
       last = time;
-      if (left <= 0) submit(now.form, "timeout", { time, kind: "clock" });
+      if (left <= 0) submit(now.form, "timeout", { time, began: Infinity, kind: "clock" });
       else setTimeout(tick, Math.min(left, 250));
     };
     tick();
   }
 
   function announce(form) {
-    const words = [form.querySelector(".note"), form.querySelector(".progress span")];
-    const items = form.querySelectorAll(".anchor, .option");
-    const texts = [...words, ...items].map((part) => {
+    const parts = [".note", ".progress span", ".anchor, .option"];
+    const texts = parts.flatMap((part) => [...form.querySelectorAll(part)]).map((part) => {
       const media = part.querySelector("audio, video");
       if (media) return media.getAttribute("aria-label");
       const copy = part.cloneNode(true);
@@ -137,7 +142,7 @@ const lore = (() => {
     button.hidden = false;
     form.querySelector(".hint")?.removeAttribute("hidden");
     button.addEventListener("click", () => {
-      form.querySelectorAll("audio, video").forEach((other) => other.pause());
+      playables(form).forEach((other) => other.pause());
       if (button.dataset.playing !== undefined) return;
       media.currentTime = 0;
       media.play().catch(() => 0);
@@ -173,45 +178,50 @@ const lore = (() => {
     if (!trial || !side || busy || !trial.form.isConnected) return;
     event.preventDefault();
     if (event.repeat || trial.form.dataset.state !== "open") return;
-    submit(trial.form, side, { time: event.timeStamp, kind: "key" });
+    submit(trial.form, side, { time: event.timeStamp, began: event.timeStamp, kind: "key" });
   });
 
-  document.addEventListener("pointerdown", (event) => (pointer = event.pointerType), true);
-  document.addEventListener(
-    "click",
-    (event) => {
-      const kind = event.detail === 0 ? "key" : event.pointerType || pointer || "mouse";
-      gesture = { time: event.timeStamp, kind };
-    },
-    true,
-  );
+  // Before anybody else hears of it.
+  const first = (kinds, act) => kinds.forEach((kind) => addEventListener(kind, act, true));
+  first(["pointerdown", "keydown"], ({ repeat, timeStamp, pointerType }) => {
+    if (!repeat) press = { down: timeStamp, up: Infinity, pointerType };
+  });
+  first(["pointerup", "pointercancel", "keyup"], ({ timeStamp }) => (press.up = timeStamp));
 
-  // Before htmx sees it: the first counts, whatever is pressed how often.
-  document.addEventListener(
-    "submit",
-    (event) => {
-      const form = event.target;
-      const answering = form.classList.contains("trial");
-      if (form.dataset.state === "sent" || (answering && tooEarly(form))) {
-        event.preventDefault();
-        event.stopImmediatePropagation();
-        return;
-      }
-      if (answering) {
-        form.elements.timings.value ||= JSON.stringify(measured());
-        event.submitter?.setAttribute("data-chosen", "");
-        form.querySelectorAll("audio, video").forEach((media) => media.pause());
-        remember(form, event.submitter?.value);
-      }
-      form.dataset.state = "sent";
-    },
-    true,
-  );
+  first(["click"], (event) => {
+    const time = event.timeStamp;
+    const began = time - press.up < TOGETHER ? press.down : time;
+    const kind = event.detail === 0 ? "key" : event.pointerType || press.pointerType || "mouse";
+    gesture = { time, began, kind };
+    const again = event.detail > 1 && began - clicks.began < TOGETHER;
+    clicks = { page: again ? clicks.page : page, began };
+    // The second half of a double click belongs where the first half was.
+    if (clicks.page !== page) ignore(event);
+  });
 
-  // Also what was pressed before, and only handled now because the page was busy.
+  // The first counts, whatever is pressed how often.
+  first(["submit"], (event) => {
+    const form = event.target;
+    const answering = form.classList.contains("trial");
+    if (form.dataset.state === "sent" || (answering && tooEarly(form))) return ignore(event);
+    if (answering) {
+      form.elements.timings.value ||= JSON.stringify(measured());
+      event.submitter?.setAttribute("data-chosen", "");
+      playables(form).forEach((media) => media.pause());
+      remember(form, event.submitter?.value);
+    }
+    form.dataset.state = "sent";
+  });
+
+  function ignore(event) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+
+  const settled = (form) => Math.max(SETTLING, form.dataset.minView || 0);
+  // Also what was pressed before, and only released or handled now.
   const tooEarly = (form) =>
-    form.dataset.state !== "open" ||
-    (gesture && gesture.time < trial.onset + Number(form.dataset.minView || 0));
+    form.dataset.state !== "open" || (gesture && gesture.began < trial.onset + settled(form));
 
   function measured() {
     const time = gesture?.time ?? performance.now();
@@ -273,6 +283,7 @@ const lore = (() => {
     const form = stage.querySelector(".trial");
     trial = null;
     gesture = null;
+    page += 1;
     if (swapped) {
       recall(); // it was answered, if only to say that it was not taken
       scrollTo(0, 0);

@@ -41,6 +41,117 @@ def test_a_held_key_counts_once(window, serve, tmp_path):
     assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
 
 
+def test_a_new_page_settles_before_its_buttons_can_be_pressed(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(reduced_motion="reduce"), f"{server.address}/s/words/")
+    assert walk.kind == "consent"
+    # Looked at in the moment that brings them, long before they have settled.
+    at_first = walk.page.evaluate(
+        """() => new Promise((done) => {
+          new MutationObserver(() => {
+            const button = document.querySelector("#stage [data-kind=instructions] button");
+            if (button) done(getComputedStyle(button).pointerEvents);
+          }).observe(document.getElementById("stage"), {childList: true});
+          document.querySelector("[value=yes]").click();
+        })"""
+    )
+    assert at_first == "none"
+    begin = walk.page.get_by_role("button", name="Begin")
+    expect(begin).to_have_css("pointer-events", "auto")
+    walk.press("Begin")
+    assert walk.kind == "trial"
+
+
+def test_it_does_so_without_scripts_too(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    page = window(java_script_enabled=False, reduced_motion="reduce").new_page()
+    page.goto(f"{server.address}/s/words/")
+    for button in ("[value=yes]", "[data-kind=instructions] button", ".trial [value=left]"):
+        expect(page.locator(button)).to_have_css("animation-name", "settling")
+        expect(page.locator(button)).to_have_css("animation-duration", "0.2s")
+        page.locator(button).click()
+    expect(page.get_by_text("1 of 20", exact=True)).to_be_visible()
+
+
+# Events as the browser makes them, with a time of their own; gives whether they were let through.
+HAPPEN = """([which, events]) => events.map(([kind, about, time]) => {
+  const Kind = kind.startsWith("key") ? KeyboardEvent : PointerEvent;
+  const event = new Kind(kind, {bubbles: true, cancelable: true, ...about});
+  Object.defineProperty(event, "timeStamp", {value: time ?? event.timeStamp});
+  return document.querySelector(which).dispatchEvent(event);
+})"""
+
+
+def first_viewed(walk: Walk) -> float:
+    """Begin, and wait for the trial; gives when it was made visible, just before its onset."""
+    walk.page.evaluate(
+        """() => new MutationObserver((_, observer) => {
+          if (!document.querySelector(".trial[data-state=viewing]")) return;
+          window.viewed = performance.now();
+          observer.disconnect();
+        }).observe(document, {subtree: true, childList: true, attributeFilter: ["data-state"]})"""
+    )
+    walk.press("Begin")
+    return walk.page.evaluate("() => viewed")
+
+
+def test_a_press_that_began_before_the_trial_was_shown_does_not_answer_it(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.until("instructions")
+    before = walk.page.evaluate("() => performance.now()")
+    walk.press("Begin")
+    release = [["pointerup", {}, None], ["click", {"detail": 1}, None]]
+    press = [["pointerdown", {}, before], *release]
+    walk.page.evaluate(HAPPEN, ["[value=left]", press])
+    assert walk.page.locator(".trial[data-state=open]").count() == 1
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(0,)]
+    press = [["pointerdown", {}, None], *release]
+    walk.answer(lambda: walk.page.evaluate(HAPPEN, ["[value=left]", press]))
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
+
+
+def test_a_key_pressed_before_the_trial_has_settled_does_not_answer_it(window, serve, tmp_path):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.until("instructions")
+    # The onset is later than this, so the press falls into the 200 ms that follow it.
+    early = [["keydown", {"key": "1"}, first_viewed(walk) + 180]]
+    walk.page.evaluate(HAPPEN, ["#stage", early])
+    assert walk.page.locator(".trial[data-state=open]").count() == 1
+    walk.answer(lambda: walk.page.evaluate(HAPPEN, ["#stage", [["keydown", {"key": "2"}, None]]]))
+    assert rows(server, "words", "SELECT side FROM answers") == [("right",)]
+
+
+def test_the_second_half_of_a_double_click_belongs_to_the_page_of_the_first(
+    window, serve, tmp_path
+):
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    first = walk.page.evaluate("() => performance.now()")
+    click = ["[value=yes]", [["click", {"detail": 1}, first]]]
+    walk.answer(lambda: walk.page.evaluate(HAPPEN, click))
+    for detail, later in ((2, 500), (3, 1000), (4, 1900)):
+        click = ["#stage button", [["click", {"detail": detail}, first + later]]]
+        assert walk.page.evaluate(HAPPEN, click) == [False], "as slow as some systems let it be"
+        assert walk.kind == "instructions"
+    # A click that comes so much later is one of its own, whatever the system calls it.
+    late = ["#stage button", [["click", {"detail": 5}, first + 3000]]]
+    walk.answer(lambda: walk.page.evaluate(HAPPEN, late))
+    assert walk.kind == "trial"
+
+
+def test_a_click_without_a_press_answers(window, serve, tmp_path):
+    """As screen readers and switches make it, long after the last press there was."""
+    server = serve(write_study(tmp_path / "words", BARE))
+    walk = Walk(window(), f"{server.address}/s/words/")
+    walk.until("trial")
+    long_ago = [["pointerdown", {}, 1], ["pointerup", {}, 2]]
+    walk.page.evaluate(HAPPEN, ["#stage", long_ago])
+    walk.answer(lambda: walk.page.evaluate("() => document.querySelector('[value=left]').click()"))
+    assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
+
+
 def test_double_clicks_on_consent_do_not_skip_the_instructions(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", BARE))
     walk = Walk(window(), f"{server.address}/s/words/")
@@ -125,11 +236,15 @@ def test_the_next_pictures_are_there_before_they_are_needed(window, serve, tmp_p
 def test_minimum_view_time(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", f"{BARE}[trial]\nmin_view_ms = 700\n"))
     walk = Walk(window(), f"{server.address}/s/words/")
-    walk.press("I agree")
-    walk.page.get_by_role("button", name="Begin").click()
-    expect(walk.page.locator(".trial[data-state=viewing]")).to_have_count(1)
-    walk.page.locator("[value=left]").click()
-    walk.page.keyboard.press("1")
+    walk.until("instructions")
+    viewed = first_viewed(walk)
+    early = viewed + 680
+    for events in (
+        [["keydown", {"key": "1"}, early]],
+        [["pointerdown", {}, early], ["pointerup", {}, early], ["click", {"detail": 1}, early]],
+    ):
+        walk.page.evaluate(HAPPEN, ["[value=left]", events])
+    assert walk.page.locator(".trial[data-state=open]").count() == 1
     walk.answer()
     ((count, rt),) = rows(server, "words", "SELECT count(*), min(rt_ms) FROM answers")
     assert count == 1 and rt >= 700
