@@ -161,9 +161,14 @@ class Bot:
             anchor, left, right = (self._names[name] for name in page.items[:3])
             # Not all alike: a median with a long right tail, as people have.
             seconds = self._think * float(self._rng.lognormal(0.0, 0.3))
+            onset, begun = 1000 * time.time(), time.perf_counter()
             stop.wait(seconds)
+            rt = round(1000 * (time.perf_counter() - begun), 1)
             fields["side"] = self._observer.answer(anchor, left, right)
-            fields["timings"] = json.dumps({"rt_ms": round(1000 * seconds, 1)})
+            # As the pages measure it: less, and a bot would be taken for a forger.
+            fields["timings"] = json.dumps(
+                {"rt_ms": rt, "onset_at": onset, "response_at": onset + rt}
+            )
         elif page.buttons and page.buttons[0][0]:
             name, value = page.buttons[0]
             fields[name] = value

@@ -13,7 +13,10 @@ from server.stages import Stage, Welcome
 
 
 class Person:
-    """Somebody who answers from a space of their own; `step` does the next thing there is to do."""
+    """Somebody who answers from a space of their own; `step` does the next thing there is to do.
+
+    `wait` lets the time pass that an answer takes, if the study's clock is turned by hand.
+    """
 
     def __init__(
         self,
@@ -25,6 +28,7 @@ class Person:
         always: str = "",
         rt_ms: float = 1800.0,
         blur: float = 0.0,
+        wait: Callable[[float], None] = lambda ms: None,
     ) -> None:
         entry = {"PROLIFIC_PID": name} if name else {}
         welcome = service.arrive(entry)
@@ -32,7 +36,7 @@ class Person:
         self.service, self.token = service, welcome.token
         self._observer = Observer(space, habits, seed)
         self._rng = np.random.default_rng(seed)
-        self._always, self._rt, self._blur = always, rt_ms, blur
+        self._always, self._rt, self._blur, self._wait = always, rt_ms, blur, wait
         self.stage = service.visit(self.token)
 
     def step(self) -> bool:
@@ -60,7 +64,9 @@ class Person:
         assert trial is not None
         side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)
         rt = float(self._rng.lognormal(np.log(self._rt), 0.4))
-        timings: dict[str, Any] = {"rt_ms": rt, "away": []}
+        onset = self.service.clock()
+        self._wait(rt)
+        timings: dict[str, Any] = {"rt_ms": rt, "onset_at": onset, "away": []}
         if self._rng.random() < self._blur:
             timings["away"] = [["blur", 100.0, 900.0]]
         return self.service.answer(

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 
 from waitress import wasyncore
@@ -17,6 +18,21 @@ from server.worker import Worker
 
 def now() -> int:
     return int(time.time() * 1000)
+
+
+class Clock:
+    """A clock that a test moves on; between that it stands still, or runs as the true one does."""
+
+    def __init__(self, running: bool = False) -> None:
+        self._running = running
+        self._ms = 0 if running else now()
+
+    def __call__(self) -> int:
+        return self._ms + (now() if self._running else 0)
+
+    def wait(self, ms: float) -> None:
+        """Let time pass."""
+        self._ms += ceil(ms)
 
 
 def write_study(folder: Path, toml: str = "", items: int = 12) -> Path:

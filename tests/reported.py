@@ -52,7 +52,9 @@ def collected(folder: Path, people: int = 4) -> Desk:
         worker.turn()
 
     careful = Habits(noise=0.05)
-    crowd = [Person(desk.service, space, seed, careful) for seed in range(1, people)]
+    crowd = [
+        Person(desk.service, space, seed, careful, wait=desk.wait) for seed in range(1, people)
+    ]
     crowd.append(Person(desk.service, space, 9, always="left", rt_ms=90.0, name=WHO))
     for _ in take_turns(crowd, tick):
         pass

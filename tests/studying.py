@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,10 @@ class Desk:
 
     def clock(self) -> int:
         return self.now
+
+    def wait(self, ms: float) -> None:
+        """Let time pass."""
+        self.now += ceil(ms)
 
     def worker(self) -> Worker:
         return Worker(self.database, self.study, self.clock, time.perf_counter)

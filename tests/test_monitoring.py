@@ -32,11 +32,14 @@ from tests.crowd import Person as Somebody
 from tests.crowd import take_turns
 from tests.studying import Desk
 
-FINE = Quality(60, 3, 3, 5, 5, 0.5, 60, 1500.0, 60, 0.0, 0.0, 0.8, 50, ())
+FINE = Quality(60, 3, 3, 5, 5, 0.5, 60, 1500.0, 60, 0.0, 0.0, 0.0, 0.8, 50, ())
 
 
 def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **more):
     known = {"nearer": None, "before": None, "rt_ms": 1000.0, "received_at": seq, "blurred": 0}
+    # How long the server saw it take is not known unless it is said.
+    received = more.get("received_at", seq)
+    known |= {"served_at": received - more.pop("elapsed", -1), "measured": 1, "onset": 1}
     return AnswerRow(seq, participant, purpose, *items, side, **{**known, **more})
 
 
@@ -114,6 +117,42 @@ def test_medians_of_even_and_odd_counts():
     assert two.median_ms == 4.0  # 1, 3, 5, 7
 
 
+def test_the_servers_clock_bounds_what_a_page_says():
+    rows = [
+        row(1, rt_ms=1500.0, elapsed=12),
+        row(2, rt_ms=700.0, elapsed=900),
+        row(3, rt_ms=None, elapsed=15, measured=0, onset=0),
+        row(4, rt_ms=None, elapsed=4000, measured=0, onset=0),
+        row(5, rt_ms=2000.0, elapsed=-1),
+        row(6, rt_ms=40.0, elapsed=5000),
+    ]
+    (_, one) = quality(rows)
+    assert one.times == 6
+    assert one.fast == pytest.approx(3 / 6), "the first, the third and the last"
+    # 12, 40, 700 and 2000: what was measured, as far as it can be.
+    assert one.median_ms == 370.0
+
+
+def test_times_that_cannot_be_are_counted():
+    rows = [
+        # The clocks may differ a little, and nothing is known where the server's was set back.
+        row(1, rt_ms=1000.0, elapsed=900),
+        row(2, rt_ms=1_000_000.0, elapsed=970_000),
+        row(3, rt_ms=1000.0, elapsed=-1),
+        # Without scripts there are no times, and nothing is wrong with that.
+        row(4, rt_ms=None, elapsed=3000, measured=0, onset=0),
+    ]
+    assert quality(rows)[1].implausible == 0.0
+    rows += [
+        row(5, rt_ms=1000.0, elapsed=700),
+        row(6, rt_ms=None, elapsed=2000),
+        row(7, rt_ms=-1000.0, elapsed=2000),
+        row(8, rt_ms=1000.0, elapsed=2000, onset=0),
+    ]
+    found = quality(rows)[1]
+    assert found.implausible == 0.5 and "implausible" in found.flags
+
+
 def test_without_a_model_nobody_disagrees():
     (_, one) = quality([row(seq) for seq in range(1, 60)], np.zeros((4, 0)))
     assert one.agreement is None and "agreement" not in one.flags
@@ -128,6 +167,7 @@ def test_without_a_model_nobody_disagrees():
         ("side", "side", {"left": 0.71}, {"left": 0.7}),
         ("side", "side", {"left": 0.2}, {"left": 0.2, "sides": 19}),
         ("fast", "fast", {"fast": 0.21}, {"fast": 0.2}),
+        ("implausible", "implausible", {"implausible": 0.21}, {"implausible": 0.2}),
         ("blurred", "blurred", {"blurred": 0.21}, {"blurred": 0.2}),
         ("agreement", "agreement", {"agreement": 0.59}, {"agreement": 0.6}),
     ],
@@ -333,7 +373,7 @@ def collected(tmp_path_factory):
         desk.now += 4000
         worker.turn()
 
-    people = [Somebody(desk.service, space, seed) for seed in (1, 2, 3)]
+    people = [Somebody(desk.service, space, seed, wait=desk.wait) for seed in (1, 2, 3)]
     people.append(Somebody(desk.service, space, 4, always="left", rt_ms=100.0, name="=cmd()"))
     for _ in take_turns(people, tick):
         pass
@@ -365,7 +405,7 @@ def test_an_update_has_everything(collected):
 def test_whoever_pressed_one_key_is_flagged_first(collected):
     rows = seen(collected[0])["participants"]["rows"]
     assert rows[0]["id"] == 4 and {"side", "fast"} <= set(rows[0]["flags"])
-    assert all("side" not in one["flags"] for one in rows[1:])
+    assert all(not {"side", "fast", "implausible"} & set(one["flags"]) for one in rows[1:])
 
 
 def test_an_update_is_made_once_and_changes_with_the_study(collected):

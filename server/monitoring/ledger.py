@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.growing import NOTHING, Table, item_type
-from lore_active.types import Flags, Floats
+from lore_active.types import Flags
+from server.store.erasing import DAY_MS
 from server.store.monitoring import AnswerRow
 
 Numbers = NDArray[np.int64]
-# Of whatever size was large enough.
+# Of whatever size is large enough.
 Whole = NDArray[Any]
 PURPOSES = ("cover", "active", "random", "catch", "repeat")
 CATCH, REPEAT = PURPOSES.index("catch"), PURPOSES.index("repeat")
+# What a page said about time: nothing, all that it should, or less.
+UNTIMED, WHOLE, PARTIAL = range(3)
+# About three weeks; nothing depends on how much longer it was.
+LONGEST_MS = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Columns:
 
     `as_known` and `as_before` tell whether the option was chosen that is known to be nearer, and
     the one that was chosen when the same person was asked first; NOTHING where there is no such.
+    `rt_ms` is what the page says that the answer took (nan: nothing), `elapsed_ms` how long it was
+    from the server's question to the answer's arrival (-1: unknown).
     """
 
     seq: Numbers
@@ -40,7 +47,9 @@ class Columns:
     as_before: Whole
     received_at: Numbers
     blurred: Whole
-    rt_ms: Floats
+    timing: Whole
+    elapsed_ms: Whole
+    rt_ms: NDArray[Any]
 
     def since(self, count: int) -> Columns:
         """All but the first `count`."""
@@ -62,17 +71,20 @@ class Columns:
 
 
 class Ledger:
-    """Columns that grow, 40 bytes an answer; appending costs what is appended."""
+    """Columns that grow, 41 bytes an answer; appending costs what is appended."""
 
     def __init__(self, items: int) -> None:
         item = item_type(items)
         self._held = Table(
             [
                 *((name, np.int64) for name in ("seq", "received_at")),
-                ("rt_ms", np.float64),
+                # Single precision tells apart what no page can: microseconds.
+                ("rt_ms", np.float32),
                 ("participant", np.int32),
                 *((name, item) for name in ("anchor", "left", "right", "chosen")),
-                *((name, np.int8) for name in ("purpose", "as_known", "as_before", "blurred")),
+                ("elapsed_ms", np.int32),
+                *((name, np.int8) for name in ("purpose", "as_known", "as_before")),
+                *((name, np.int8) for name in ("blurred", "timing")),
             ]
         )
 
@@ -97,13 +109,24 @@ class Ledger:
 def _numbers(row: AnswerRow) -> tuple[float, ...]:
     chosen = {"left": row.left, "right": row.right}.get(row.side, NOTHING)
     rt = nan if row.rt_ms is None else row.rt_ms
+    possible = isfinite(rt) and rt >= 0.0
+    said = UNTIMED if not row.measured else WHOLE if possible and row.onset else PARTIAL
     return (
         *(row.seq, row.received_at),
         # What a page says about time is its own claim.
-        rt if isfinite(rt) and rt >= 0.0 else nan,
+        rt if possible else nan,
         row.participant,
         *(row.anchor, row.left, row.right, chosen),
+        _elapsed(row.served_at, row.received_at),
         PURPOSES.index(row.purpose),
         *(NOTHING if known is None else known == chosen for known in (row.nearer, row.before)),
         bool(row.blurred),
+        said,
     )
+
+
+def _elapsed(served_at: int, received_at: int) -> int:
+    # Of participants who were erased only the days are left.
+    erased = served_at % DAY_MS == received_at % DAY_MS == 0
+    # A clock that was set back says nothing.
+    return -1 if erased or received_at < served_at else min(received_at - served_at, LONGEST_MS)

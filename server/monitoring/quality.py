@@ -9,14 +9,17 @@ import numpy as np
 
 from lore_active.growing import NOTHING
 from lore_active.types import Flags, Floats
-from server.monitoring.ledger import CATCH, REPEAT, Columns, Numbers
+from server.monitoring.ledger import CATCH, PARTIAL, REPEAT, Columns, Numbers
 
 FAST_MS = 300.0
+# A page's clock and the server's need not run at the same speed, nor count the same millisecond.
+CLOCK_DRIFT, CLOCK_MS = 1.05, 100.0
 
 FEWEST_CATCHES, CATCH_SHARE = 3, 2 / 3
 FEWEST_REPEATS, REPEAT_SHARE = 5, 0.5
 FEWEST_SIDES, SIDE_SHARE = 20, 0.7
 FEWEST_TIMES, FAST_SHARE = 10, 0.2
+MIN_TIMINGS, IMPLAUSIBLE_SHARE = 5, 0.2
 FEWEST_BLURS, BLUR_SHARE = 10, 0.2
 FEWEST_AGREEMENTS, AGREEMENT_SHARE = 25, 0.6
 
@@ -27,7 +30,9 @@ RULES = {
     "alike.",
     "side": f"The same side in more than {SIDE_SHARE:.0%} of {FEWEST_SIDES} or more answers.",
     "fast": f"More than {FAST_SHARE:.0%} of {FEWEST_TIMES} or more answers within "
-    f"{FAST_MS:.0f} ms.",
+    f"{FAST_MS:.0f} ms, by the page's clock or by the server's.",
+    "implausible": f"With more than {IMPLAUSIBLE_SHARE:.0%} of {MIN_TIMINGS} or more answers came "
+    "times that cannot be: longer than the server saw pass, negative or incomplete.",
     "blurred": f"In more than {BLUR_SHARE:.0%} of {FEWEST_BLURS} or more questions they looked at "
     "another window.",
     "agreement": f"Fewer than {AGREEMENT_SHARE:.0%} of {FEWEST_AGREEMENTS} or more answers agree "
@@ -40,6 +45,7 @@ NAMES = {
     "consistency": "wavers",
     "side": "one side",
     "fast": "fast",
+    "implausible": "implausible times",
     "blurred": "away",
     "agreement": "disagrees",
 }
@@ -59,6 +65,7 @@ class Quality:
     median_ms: float | None
     times: int
     fast: float | None
+    implausible: float | None
     blurred: float | None
     agreement: float | None
     agreements: int
@@ -75,6 +82,7 @@ COUNTS = (
     "lefts",
     "times",
     "fast",
+    "implausible",
     "blurred",
     "judged",
 )
@@ -129,12 +137,31 @@ class Qualities:
         return _quality({**counts, "agrees": int(self._agrees[who])}, float(self._medians[who]))
 
 
+def response_ms(columns: Columns) -> Floats:
+    """Response times as pages measured them, but no longer than the server saw pass; else nan."""
+    return np.where(np.isnan(columns.rt_ms), np.nan, _at_most_ms(columns))
+
+
+def _at_most_ms(columns: Columns) -> Floats:
+    """How long each answer took at most, by the page's clock and by the server's; nan: unknown."""
+    elapsed = np.where(columns.elapsed_ms < 0, np.nan, columns.elapsed_ms)
+    return np.asarray(np.fmin(columns.rt_ms, elapsed), dtype=np.float64)
+
+
+def _implausible(columns: Columns) -> Flags:
+    """Answers whose page says what cannot be; one that measures nothing says nothing."""
+    most = CLOCK_DRIFT * columns.elapsed_ms + CLOCK_MS
+    too_long = (columns.elapsed_ms >= 0) & (columns.rt_ms > most)
+    return np.asarray(too_long | (columns.timing == PARTIAL))
+
+
 def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None:
-    """Median times of those who answered; from all their times, which stand in the columns."""
+    """Median times of those who answered; from all their times, which are in the columns."""
     theirs = np.zeros(len(medians), dtype=bool)
     theirs[touched] = True
-    rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(columns.rt_ms))
-    who, times = columns.participant[rows], columns.rt_ms[rows]
+    measured = response_ms(columns)
+    rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(measured))
+    who, times = columns.participant[rows], measured[rows]
     times = times[np.lexsort((times, who))]
     found, counts = np.unique(who, return_counts=True)
     begins = np.cumsum(counts) - counts
@@ -146,7 +173,7 @@ def _conditions(columns: Columns) -> list[Flags]:
     decided = columns.decided
     catch = decided & (columns.purpose == CATCH)
     repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
-    timed = ~np.isnan(columns.rt_ms)
+    at_most = _at_most_ms(columns)
     return [
         np.ones(len(columns.seq), dtype=bool),
         catch,
@@ -155,8 +182,9 @@ def _conditions(columns: Columns) -> list[Flags]:
         repeat & (columns.as_before == 1),
         decided,
         decided & (columns.chosen == columns.left),
-        timed,
-        timed & (columns.rt_ms < FAST_MS),
+        ~np.isnan(at_most),
+        at_most < FAST_MS,
+        _implausible(columns),
         columns.blurred > 0,
         _judged(columns),
     ]
@@ -182,6 +210,7 @@ def _quality(of: dict[str, int], middle: float) -> Quality:
         median_ms=None if isnan(middle) else middle,
         times=of["times"],
         fast=share("fast", "times"),
+        implausible=share("implausible", "answers"),
         blurred=share("blurred", "answers"),
         agreement=share("agrees", "judged"),
         agreements=of["judged"],
@@ -200,6 +229,7 @@ def flags(one: Quality) -> tuple[str, ...]:
         and one.left is not None
         and max(one.left, 1 - one.left) > SIDE_SHARE,
         "fast": one.times >= FEWEST_TIMES and (one.fast or 0.0) > FAST_SHARE,
+        "implausible": one.answers >= MIN_TIMINGS and (one.implausible or 0.0) > IMPLAUSIBLE_SHARE,
         "blurred": one.answers >= FEWEST_BLURS and (one.blurred or 0.0) > BLUR_SHARE,
         "agreement": one.agreements >= FEWEST_AGREEMENTS
         and one.agreement is not None

@@ -42,6 +42,7 @@ def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
         "left": number(quality.left, 2),
         "median_ms": number(quality.median_ms, 0),
         "fast": number(quality.fast, 2),
+        "implausible": number(quality.implausible, 2),
         "blurred": number(quality.blurred, 2),
         "agreement": number(quality.agreement, 2),
         "flags": list(quality.flags),

@@ -11,6 +11,7 @@ import numpy as np
 
 from server.monitoring.figures import RULE
 from server.monitoring.ledger import PURPOSES
+from server.monitoring.quality import response_ms
 from server.reporting.gathering import Gathered
 from server.store.monitoring import EventRow
 
@@ -104,7 +105,7 @@ def totals(found: Gathered) -> Totals:
     sides = sum(one.sides for one in them)
     lefts = sum((one.left or 0.0) * one.sides for one in them)
     mine = np.isin(facts.columns.participant, [one.id for one in counted])
-    rt = facts.columns.rt_ms[mine]
+    rt = response_ms(facts.columns)[mine]
     rt = rt[~np.isnan(rt)]
     return Totals(
         people=sum(one.answers > 0 for one in them),

@@ -10,6 +10,7 @@ from typing import Any
 
 from server.store.database import Connection
 from server.store.learning import QUARANTINED, SET_BACK_MS
+from server.store.questions import BEFORE, SERVED_AT
 
 AT_ONCE = 5000
 RECENT_STEPS = 60
@@ -32,7 +33,12 @@ class Pulse:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """An answer for the figures; `before` is what the same person chose when asked first."""
+    """An answer for the figures.
+
+    `before` is what the same participant chose when asked first; the question was on the page at
+    `served_at` or later. `measured` tells whether the page sent timings, `onset` whether these say
+    when the trial was painted.
+    """
 
     seq: int
     participant: int
@@ -46,6 +52,9 @@ class AnswerRow:
     rt_ms: float | None
     received_at: int
     blurred: int
+    served_at: int
+    measured: int
+    onset: int
 
 
 @dataclass(frozen=True)
@@ -160,8 +169,10 @@ def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
         "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
         "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
         "a.received_at, CASE WHEN json_valid(a.timings) "
-        "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END "
-        "FROM answers a JOIN queries q ON q.id = a.query "
+        "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
+        f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
+        "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END "
+        f"FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
         "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
         "WHERE a.seq > ? AND q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
         "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "

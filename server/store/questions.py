@@ -46,7 +46,7 @@ class NewQuery:
 
 # A question is leased while the one before it is still on the page, to be loaded ahead of time: its
 # turn comes with the answer to that one.
-SERVED_AT = "max(q.leased_at, coalesce(before.received_at, 0))"
+SERVED_AT = "max(coalesce(q.leased_at, 0), coalesce(before.received_at, 0))"
 BEFORE = (
     "LEFT JOIN queries earlier ON earlier.participant = q.participant "
     "AND earlier.slot = q.slot - 1 LEFT JOIN answers before ON before.query = earlier.id "

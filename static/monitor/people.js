@@ -57,7 +57,7 @@ function row(one, { names, rules }) {
     cell(part(one.catch), "catch"),
     cell(part(one.repeats), "consistency"),
     cell(share(one.left), "side"),
-    cell(milliseconds(one.median_ms), ""),
+    cell(milliseconds(one.median_ms), "implausible"),
     cell(share(one.fast), "fast"),
     cell(share(one.blurred), "blurred"),
     cell(share(one.agreement), "agreement"),

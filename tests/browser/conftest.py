@@ -63,11 +63,11 @@ def window(chromium):
 
 @pytest.fixture
 def serve():
-    """Call with study folders; gives a LiveServer that is closed after the test."""
+    """Call with study folders and options; gives a LiveServer that is closed after the test."""
     servers: list[LiveServer] = []
 
-    def start(*folders):
-        servers.append(LiveServer(*folders))
+    def start(*folders, **options):
+        servers.append(LiveServer(*folders, **options))
         return servers[-1]
 
     yield start

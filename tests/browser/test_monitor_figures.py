@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from lore_active.observers import gaussian_space
 from tests.browser.monitoring import answer, assert_sound, monitor
 from tests.crowd import Person, take_turns
+from tests.living import Clock
 from tests.watching import guarded_study
 
 TOML = "[session]\ntrials = 50\npractice = 0\nbreak_every = 0\nfeedback = false\n"
@@ -17,13 +18,20 @@ SPACE = gaussian_space(12, 2, 5)
 
 
 @pytest.fixture
-def server(serve, tmp_path):
-    return serve(guarded_study(tmp_path / "words", TOML))
+def clock():
+    # The page asks again only when some time has passed.
+    return Clock(running=True)
+
+
+@pytest.fixture
+def server(serve, tmp_path, clock):
+    return serve(guarded_study(tmp_path / "words", TOML), clock=clock)
 
 
 def people(server, many=3):
     service = server.studies["words"].service
-    return [Person(service, SPACE, seed) for seed in range(1, many + 1)]
+    wait = service.clock.wait
+    return [Person(service, SPACE, seed, wait=wait) for seed in range(1, many + 1)]
 
 
 def collect(server, crowd):
