@@ -184,8 +184,9 @@ def salmon(
         for rows in _counted(database, progress):
             yield csv_text(_salmon_row(row, number, start, so_far) for row in rows)
 
+    z = embedding_of(database.read(models.latest_model), len(study.items))
+
     def coordinates() -> Iterator[str]:
-        z = embedding_of(database.read(models.latest_model), len(study.items))
         yield csv_text([range(z.shape[1])])
         yield csv_text(map(float, row) for row in z)
 
@@ -197,7 +198,8 @@ def salmon(
         "0.",
         "",
         f"`{start_file.name}` has the coordinates of this study's model for "
-        "`OfflineEmbedding.fit(…, embedding=…)`: one row per target, one column per dimension.",
+        "`OfflineEmbedding.fit(…, embedding=…)`: one row per target, one column per dimension. "
+        "There is no such file while the model has no dimensions.",
         "",
         "Only answers that count for the model are here: no practice, catch trials, skipped or "
         "timed-out trials, and no excluded participants.",
@@ -206,7 +208,7 @@ def salmon(
     return [
         put(responses_file, responses()),
         put(targets_file, iter([csv_text([item.key] for item in study.items)])),
-        put(start_file, coordinates()),
+        *([put(start_file, coordinates())] if z.shape[1] else []),
         dictionary(out / "dictionary.md", {responses_file.name: SALMON}, counts, notes),
     ]
 

@@ -219,6 +219,23 @@ def test_salmon_responses_are_as_its_dashboard_gives_them(folder, tmp_path):
     assert start.shape[0] == ITEMS and start.shape[1] > 0
 
 
+def test_a_study_without_a_model_is_exported_too(tmp_path):
+    folder = write_study(tmp_path / "words", items=ITEMS)
+    desk = Desk(folder)
+    stage = desk.newcomer()
+    while stage.kind == "practice":
+        stage = desk.answer(stage)
+    desk.answer(stage)
+    desk.close()
+    told = json.loads(run("export", folder, "--format", "all", "--out", tmp_path / "out", "--json"))
+    assert (told["counts"]["answers"], told["counts"]["fitted"]) == (1, 0)
+    salmon = tmp_path / "out" / "salmon"
+    assert not (salmon / "words_embedding.csv").exists()
+    assert [row["num_responses"] for row in read(salmon / "words_responses.csv")] == ["1"]
+    embedding = read(tmp_path / "out" / "triplettools" / "words_triplettools_embedding.csv")
+    assert [set(row) for row in embedding] == [{"worker_id", "item"}] * ITEMS
+
+
 def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
     """Its rules for list order: integers, n × 3, three different items a row, nearer second."""
     run("export", folder, "--format", "cblearn", "--out", tmp_path)

@@ -215,6 +215,20 @@ def test_files_made_earlier_are_named(folder):
     assert "Copies elsewhere are yours to erase" in spoken
 
 
+def test_files_with_answers_are_named_in_every_format(folder):
+    run("export", folder, "--format", "all")
+    found = told("forget", folder, "2", "--answers")
+    wanted = {
+        "csv/answers.csv",
+        "triplettools/words_triplettools.csv",
+        "salmon/words_responses.csv",
+        "cblearn/words_triplets.npz",
+        "psych-ds/data/study-words_task-answers_data.csv",
+        "log/words.log.jsonl",
+    }
+    assert wanted <= {name.removeprefix("export/all/") for name in found["still_in"]}
+
+
 def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
     desk = Desk(folder)
     stage = desk.newcomer(PROLIFIC_PID="in-the-middle")
