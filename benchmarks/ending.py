@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.serving import Serving
@@ -32,6 +33,10 @@ class Ended:
     lost: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     codes: Counter[int] = field(default_factory=Counter)
+
+    def figures(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {**vars(self), "dropped": dict(self.dropped), "codes": dict(self.codes)}
 
 
 class Visitor(threading.Thread):

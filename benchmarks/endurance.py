@@ -68,7 +68,7 @@ def run_endings(rounds: int, each: int, visitors: int) -> None:
         with tempfile.TemporaryDirectory() as home:
             folder = words_study(Path(home) / "words", 30)
             found = end_rounds(folder, min(each, rounds - done), visitors, 1 + done)
-        keeper("endings")(asdict(found))
+        keeper("endings")(found.figures())
 
 
 def run_backups(answers: int, rounds: int) -> None:

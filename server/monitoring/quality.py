@@ -31,8 +31,8 @@ RULES = {
     "side": f"The same side in more than {SIDE_SHARE:.0%} of {FEWEST_SIDES} or more answers.",
     "fast": f"More than {FAST_SHARE:.0%} of {FEWEST_TIMES} or more answers within "
     f"{FAST_MS:.0f} ms, by the page's clock or by the server's.",
-    "implausible": f"With more than {IMPLAUSIBLE_SHARE:.0%} of {MIN_TIMINGS} or more answers came "
-    "times that cannot be: longer than the server saw pass, negative or incomplete.",
+    "implausible": f"More than {IMPLAUSIBLE_SHARE:.0%} of {MIN_TIMINGS} or more answers came with "
+    "impossible times: longer than the server saw pass, negative or incomplete.",
     "blurred": f"In more than {BLUR_SHARE:.0%} of {FEWEST_BLURS} or more questions they looked at "
     "another window.",
     "agreement": f"Fewer than {AGREEMENT_SHARE:.0%} of {FEWEST_AGREEMENTS} or more answers agree "
