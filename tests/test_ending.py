@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import sys
 import threading
@@ -84,11 +85,18 @@ def connected(server):
 def answer(connection):
     """A whole response: its head, and what follows."""
     received = b""
-    while b"\r\n\r\n" not in received or not received.endswith((b"ok", b"\r\n\r\n")):
+    while not _whole(received):
         part = connection.recv(4096)
         assert part, f"closed after {received!r}"
         received += part
     return received.decode()
+
+
+def _whole(received):
+    """The head may come alone, before its body."""
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)^content-length: *(\d+)", head, re.MULTILINE)
+    return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
 
 def is_closed(connection):

@@ -45,7 +45,7 @@ def participant(chromium, server):
 def choose(page):
     """Answer, and wait until the answer has been taken."""
     token = page.locator("input[name=question]").get_attribute("value")
-    page.locator("button[value=left]").click()
+    page.locator(".trial[data-state=open] [value=left]").click()
     expect(page.locator(f"input[name=question][value='{token}']")).to_have_count(0)
 
 
@@ -89,7 +89,7 @@ def test_at_a_stop_people_in_the_middle_finish_and_newcomers_are_told(chromium, 
     expect(late.get_by_text("FULL-2")).to_be_visible()
     for _ in range(3):
         choose(page)
-    page.locator("button[value=left]").click()
+    page.locator(".trial[data-state=open] [value=left]").click()
     expect(page.get_by_text("DONE-1")).to_be_visible()
     confirm(desk, "Reopen", "Reopen")
     expect(desk.locator("#status")).to_have_text("running")
@@ -111,7 +111,7 @@ def test_the_budget_and_the_questions_of_each(chromium, server, desk):
     expect(late.get_by_role("button", name="I agree")).to_be_visible()
     for _ in range(2):
         choose(page)
-    page.locator("button[value=left]").click()
+    page.locator(".trial[data-state=open] [value=left]").click()
     expect(page.get_by_text("DONE-1")).to_be_visible()
     for one in (page, late):
         one.context.close()
