@@ -164,6 +164,7 @@ bench-report: .venv/.installed
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability
+	$(BIN)/python -m benchmarks.losing
 
 bench-replay: .venv/.installed
 	$(BIN)/python -m benchmarks.replaying

@@ -18,7 +18,8 @@ from server.children import TOLD_WHY, stop_signal
 from server.clock import now
 from server.opening import DATABASE
 from server.store import backups, collection
-from server.store.database import Database, glance
+from server.store.database import Database
+from server.store.files import FileIds, OpenFiles
 
 # After each part of half a megabyte: as long as the part took, and at least this long.
 REST_SECONDS = 0.004
@@ -30,8 +31,16 @@ WHO = "backup"
 class Backups:
     """One study's schedule, kept by the supervisor: `poll` never waits."""
 
-    def __init__(self, folder: Path, name: str, minutes: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        minutes: float,
+        say: Callable[[str], None],
+        files: FileIds | None = None,
+    ) -> None:
         self.folder, self.name, self.minutes, self.say = folder, name, minutes, say
+        self._files = [] if files is None else ["--files", str(files)]
         self._process: subprocess.Popen[str] | None = None
         self._began = time.monotonic()
         self._problem = ""
@@ -58,7 +67,7 @@ class Backups:
     def _begin(self) -> None:
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "server.backing", str(self.folder)],
+            [sys.executable, "-m", "server.backing", str(self.folder), *self._files],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -79,20 +88,23 @@ class Backups:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-def main(folder: Path) -> None:
+@click.option("--files", help="The files that are open.")
+def main(folder: Path, files: str | None) -> None:
     """Back up this study once; for the supervisor."""
     stop = stop_signal()
     if hasattr(os, "nice"):
         # Participants who wait for a page come first.
         os.nice(10)
-    path = folder / DATABASE
+    path, known = folder / DATABASE, FileIds.parse(files) if files else None
     try:
+        if known is not None:
+            OpenFiles(path).expect(known)
         backups.take(path, now(), Pace(stop))
     except LoreError as error:
         print(error, flush=True)
-        _note_outcome(path, str(error))
+        _note_outcome(path, known, str(error))
         sys.exit(TOLD_WHY)
-    _note_outcome(path, "")
+    _note_outcome(path, known, "")
 
 
 class Pace:
@@ -109,14 +121,15 @@ class Pace:
         self._began = time.monotonic()
 
 
-def _note_outcome(path: Path, problem: str) -> None:
+def _note_outcome(path: Path, known: FileIds | None, problem: str) -> None:
     """An event for the monitor when backups begin to fail, or work again."""
     # A disk that is full has been reported already.
-    with contextlib.suppress(LoreError):
-        last = glance(path, lambda c: collection.last_event(c, WHO)) or {}
-        if problem == last.get("problem", ""):
-            return
-        with contextlib.closing(Database(path, now)) as database:
+    with (
+        contextlib.suppress(LoreError),
+        contextlib.closing(Database(path, now, known)) as database,
+    ):
+        last = database.read(lambda c: collection.last_event(c, WHO)) or {}
+        if problem != last.get("problem", ""):
             database.write(lambda c: collection.add_event(c, WHO, WHO, now(), problem=problem))
 
 

@@ -18,7 +18,7 @@ from server.store.errors import StoreError, WriterFailed
 
 # What was found out this long ago is still true enough.
 FRESH_SECONDS = 4.0
-WAIT_SECONDS = 0.05
+WAIT_SECONDS = 0.02
 # A commit that takes longer is not coming back by itself.
 STUCK_SECONDS = 10.0
 
@@ -45,7 +45,7 @@ class Checkup:
         self._news = threading.Condition()
 
     def state(self) -> State:
-        """How it is now, within a twentieth of a second, whatever hangs."""
+        """How it is now, within a fiftieth of a second, whatever hangs."""
         with self._news:
             old = time.monotonic() - self._looked_at > FRESH_SECONDS
             if old and not self._looking:

@@ -61,8 +61,8 @@ class Supervisor:
                 stack.callback(guard.end)
                 self.guards.append(guard)
                 passwords.prepare(guard.study.folder, secret)
-                minutes = guard.study.settings.storage.backup_minutes
-                self.backups.append(Backups(guard.study.folder, guard.study.name, minutes, say))
+                study, minutes = guard.study, guard.study.settings.storage.backup_minutes
+                self.backups.append(Backups(study.folder, study.name, minutes, say, guard.files))
             self.listener = listen(host, port)
             stack.pop_all()
         self.port = int(self.listener.getsockname()[1])

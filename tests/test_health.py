@@ -171,7 +171,7 @@ def test_what_is_wrong_has_its_name_everywhere_and_goes_away_by_itself(site, har
 
 def test_health_and_pages_do_not_wait_for_a_writer_that_hangs(site, monkeypatch):
     monkeypatch.setattr(health, "STUCK_SECONDS", 0.0)
-    monkeypatch.setattr(health, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(health, "WAIT_SECONDS", 0.02)
     begun, go = threading.Event(), threading.Event()
 
     def hang(c):

@@ -11,14 +11,24 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from contextlib import closing, contextmanager
 
 import pytest
 
 from benchmarks.killing import Client
-from benchmarks.serving import COMMAND, Serving, wait_until
+from benchmarks.losing import (
+    answered,
+    delete,
+    health,
+    keep_old,
+    lose_log,
+    page,
+    replace,
+    under_load,
+)
+from benchmarks.serving import COMMAND, wait_until
+from server.clock import now
+from server.guarding import Guard
 from server.launch import Supervisor
 from server.store.database import Database
 from server.supervised import WebChild
@@ -36,33 +46,6 @@ answers = 10000000
 posix = pytest.mark.skipif(os.name != "posix", reason="open files cannot be deleted there")
 
 
-def page(address):
-    """(status, text), whatever the status."""
-    try:
-        with urllib.request.urlopen(address, timeout=60) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def health(address):
-    """What one of the web processes says about the study."""
-    status, text = page(f"{address}/health")
-    told = json.loads(text)["studies"][0]
-    assert status == (200 if told["writer"] == "ok" else 503)
-    return told
-
-
-def answered(path):
-    """The tokens of all questions in this file that have an answer; empty if it cannot be read."""
-    try:
-        with closing(sqlite3.connect(path)) as database:
-            rows = database.execute("SELECT token FROM queries q JOIN answers a ON a.query = q.id")
-            return {row[0] for row in rows}
-    except sqlite3.Error:
-        return set()
-
-
 def refused(folder):
     """What a server that will not start says about it."""
     told = subprocess.run(
@@ -70,39 +53,6 @@ def refused(folder):
     )
     assert told.returncode == 2
     return told.stderr
-
-
-@contextmanager
-def under_load(folder):
-    """A server that people answer to; gives it and them."""
-    server, stop = Serving(str(folder)), threading.Event()
-    people = []
-    try:
-        address = server.address()
-        for number in range(4):
-            people.append(Client(address, folder.name, f"p{number}", stop, pause=0.02))
-            people[-1].start()
-        wait_until(lambda: all(len(one.acknowledged) > 5 for one in people))
-        yield server, address, people
-    finally:
-        stop.set()
-        server.stop()
-        for one in people:
-            one.join(30)
-
-
-def delete(folder):
-    (folder / "study.db").unlink()
-
-
-def replace(folder):
-    """As a sync tool does: an older copy is written beside it and moved over it."""
-    shutil.copy(folder.parent / "old.db", folder / "new")
-    (folder / "new").replace(folder / "study.db")
-
-
-def lose_log(folder):
-    (folder / "study.db-wal").unlink()
 
 
 @posix
@@ -116,21 +66,21 @@ def lose_log(folder):
 )
 def test_files_lost_while_serving(tmp_path, harm, name):
     folder = write_study(tmp_path / "words", TOML)
-    with under_load(folder) as (server, address, people):
-        with closing(sqlite3.connect(folder / "study.db")) as source:
-            source.execute(f"VACUUM INTO '{tmp_path / 'old.db'}'")
-        before = sum(len(one.acknowledged) for one in people)
-        wait_until(lambda: sum(len(one.acknowledged) for one in people) > before + 20)
+    with under_load(folder) as load:
+        server, address, people = load.server, load.address, load.people
+        keep_old(folder)
+        before = len(load.acknowledged())
+        wait_until(lambda: len(load.acknowledged()) > before + 20)
         harm(folder)
         wait_until(lambda: all(one.browser.status == 503 for one in people))
-        acknowledged = {token for one in people for token in one.acknowledged}
+        acknowledged = load.acknowledged()
         wait_until(lambda: any("rescued-" in line for line in server.lines))
         # Nobody hears that anything was stored; everybody is told, and nothing is made anew.
         assert page(f"{address}/s/words/")[0] == 503
         # Where the log was put aside, a process that looks later sees that first.
         names = (name, "write-ahead log lost")
         wait_until(lambda: health(address).get("error") in names)
-        assert {token for one in people for token in one.acknowledged} == acknowledged
+        assert load.acknowledged() == acknowledged
         assert server.stop() != 0
     said = "\n".join(server.lines)
     assert f"{folder / 'study.db'}" in said and "No answer is acknowledged" in said
@@ -149,12 +99,18 @@ def test_files_lost_while_serving(tmp_path, harm, name):
         assert not (folder / "study.db").exists()
         assert f"study.db is not there, but {rescued} is there" in refused(folder)
         assert not (folder / "study.db").exists()
+    # What it says to do does it.
+    subprocess.run([*COMMAND, "recover", "--yes", str(folder)], check=True, capture_output=True)
+    assert acknowledged <= answered(folder / "study.db")
+    guard = Guard(folder, now, print)
+    assert guard.end() == ""
 
 
 @posix
 def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
     folder = write_study(tmp_path / "words", TOML)
-    with under_load(folder) as (server, _, people):
+    with under_load(folder) as load:
+        server, people = load.server, load.people
         (folder / "study.db").rename(tmp_path / "away.db")
         wait_until(lambda: all(one.browser.status == 503 for one in people))
         wait_until(lambda: any("rescued-" in line for line in server.lines))
@@ -167,19 +123,19 @@ def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
         )
         wait_until(lambda: any("is back" in line for line in server.lines))
         assert server.stop() == 0
-    assert {token for one in people for token in one.acknowledged} <= answered(folder / "study.db")
+    assert load.acknowledged() <= answered(folder / "study.db")
     assert server.lines[-1] == "Stopped. Every answer is stored."
 
 
 @posix
 def test_an_older_copy_written_over_the_open_file_is_noticed(tmp_path):
     folder = write_study(tmp_path / "words", TOML)
-    with under_load(folder) as (server, address, people):
-        with closing(sqlite3.connect(folder / "study.db")) as source:
-            source.execute(f"VACUUM INTO '{tmp_path / 'old.db'}'")
+    with under_load(folder) as load:
+        server, address = load.server, load.address
+        keep_old(folder)
         # All that is stored is in the database itself, and so all of it is overwritten.
-        before = sum(len(one.acknowledged) for one in people)
-        wait_until(lambda: sum(len(one.acknowledged) for one in people) > before + 100)
+        before = len(load.acknowledged())
+        wait_until(lambda: len(load.acknowledged()) > before + 100)
         with closing(sqlite3.connect(folder / "study.db", timeout=30)) as other:
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copyfile(tmp_path / "old.db", folder / "study.db")

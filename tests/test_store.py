@@ -10,7 +10,8 @@ import pytest
 from server.store import collection, learning, models, versions
 from server.store import writer as module
 from server.store.connection import PRAGMAS
-from server.store.database import Database, StoreTrouble, connect
+from server.store.database import Database, connect
+from server.store.errors import StoreError
 from server.store.learning import Step
 from server.store.versions import NewerDatabase
 
@@ -44,7 +45,7 @@ def test_migrations_are_recorded_and_not_repeated(tmp_path):
 def test_a_migration_that_fails_leaves_nothing(tmp_path, monkeypatch):
     broken = [(1, "half", "CREATE TABLE one (x);\nCREATE TABLE one (x);\n")]
     monkeypatch.setattr(versions, "_migrations", lambda: broken)
-    with pytest.raises(StoreTrouble, match="already exists"):
+    with pytest.raises(StoreError, match="already exists"):
         Database(tmp_path / "study.db", lambda: 5)
     found = sqlite3.connect(tmp_path / "study.db")
     names = {row[0] for row in found.execute("SELECT name FROM sqlite_master")}
@@ -64,7 +65,7 @@ def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path):
 
 def test_a_file_that_is_no_database_is_named(tmp_path):
     (tmp_path / "study.db").write_bytes(b"holiday photographs" * 100)
-    with pytest.raises(StoreTrouble, match=r"study\.db"):
+    with pytest.raises(StoreError, match=r"study\.db"):
         Database(tmp_path / "study.db", lambda: 5)
 
 
@@ -116,7 +117,7 @@ def test_a_locked_database_is_trouble_and_nothing_is_stored(database, monkeypatc
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(database.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreTrouble, match="locked"):
+    with pytest.raises(StoreError, match="locked"):
         database.write(add_event("lost"))
     other.execute("ROLLBACK")
     other.close()
@@ -132,7 +133,7 @@ def test_a_full_disk_is_trouble_for_all_who_share_the_commit(database):
     def too_much(c):
         c.execute("INSERT INTO events (at, who, kind) VALUES (0, 'test', ?)", ("x" * 100_000,))
 
-    with pytest.raises(StoreTrouble, match="full"):
+    with pytest.raises(StoreError, match="full"):
         database.write(too_much)
     assert count_events(database) == 0
     database.write(lambda c: c.execute("PRAGMA max_page_count = 100000").fetchone()[0])
@@ -156,7 +157,7 @@ def test_threads_that_read_apart_share_one_connection(database):
         thread.join()
     assert len(set(own)) == 8 and len(set(apart)) == 1
     assert apart[0][1] and apart[0][0] not in own
-    with pytest.raises(StoreTrouble):
+    with pytest.raises(StoreError):
         database.read_apart(lambda c: c.execute("SELECT nothing FROM nowhere"))
     assert database.read_apart(lambda c: c.execute("SELECT 1").fetchone()[0]) == 1
 

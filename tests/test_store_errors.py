@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from server.store import rescue
 from server.store import writer as module
 from server.store.database import Database, connect
 from server.store.errors import (
@@ -97,6 +98,32 @@ def test_a_copy_in_place_of_the_open_file_is_not_taken_for_it(database, tmp_path
     with pytest.raises(error):
         database.write(add_event("lost"))
     assert kinds(database) == ["first"]
+
+
+@posix
+def test_looking_into_the_wrong_file_does_no_harm_to_the_right_one(database, tmp_path):
+    """Replaced between a check and the opening of the file: its name alone must not do."""
+    with contextlib.closing(sqlite3.connect(database.path)) as other:
+        other.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        other.execute(f"VACUUM INTO '{tmp_path / 'copy'}'")
+    for number in range(20):
+        database.write(add_event(f"{number}"))
+    log = beside(database, "-wal").read_bytes()
+    (tmp_path / "copy").replace(database.path)
+    copied = database.path.read_bytes()
+    for look in (
+        database.damage,
+        lambda: connect(database.path, check=database.files.check),
+        lambda: Database(database.path, lambda: 5, database.files.ids),
+    ):
+        with pytest.raises(FileReplaced):
+            look()
+    assert beside(database, "-wal").read_bytes() == log
+    assert database.path.read_bytes() == copied
+    saved = rescue.save(database, 0)
+    with contextlib.closing(sqlite3.connect(saved.path)) as kept:
+        found = [row[0] for row in kept.execute("SELECT kind FROM events")]
+    assert found == ["first", *map(str, range(20))]
 
 
 @posix

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lore_active.errors import LoreError
 from server.store import copies
-from server.store.database import Connection, create_private
+from server.store.connection import create_private, read_only
 
 FOLDER = "backups"
 KEPT = 3
@@ -133,18 +133,12 @@ def sync(folder: Path) -> None:
 def unsound(path: Path) -> str:
     """What SQLite finds wrong with a database at rest; empty if it is sound."""
     try:
-        with closing(reader(path)) as connection:
+        with closing(read_only(path)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # SQLite quotes what it found, which may not be text.
         return str(error)
     return "" if found == ["ok"] else str(found[0] if found else "quick_check says nothing")
-
-
-def reader(path: Path) -> Connection:
-    """A connection that only reads, and leaves nothing beside a file that has no log."""
-    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
 
 
 def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
@@ -153,7 +147,7 @@ def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
     None if it cannot be read.
     """
     try:
-        with closing(reader(path)) as connection:
+        with closing(read_only(path)) as connection:
             answers, *heads = connection.execute(
                 "SELECT (SELECT coalesce(max(seq), 0) FROM answers), (SELECT max(id) FROM events), "
                 "(SELECT max(id) FROM queries), (SELECT max(id) FROM steps)"
@@ -194,7 +188,7 @@ def _holds(path: Path, participant: int, answers: bool) -> bool:
     """Whether a copy was made before the participant was erased; if it cannot be read, it may."""
     erased = "json_extract(detail, '$.answers') = 'erased'" if answers else "1"
     try:
-        with closing(reader(path)) as held:
+        with closing(read_only(path)) as held:
             row = held.execute(
                 "SELECT EXISTS (SELECT 1 FROM participants WHERE id = :id) AND NOT EXISTS "
                 f"(SELECT 1 FROM events WHERE kind = 'forget' AND participant = :id AND {erased})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from lore_active.errors import LoreError
@@ -27,10 +28,16 @@ class NotSafe(LoreError):
     """SQLite would not take a setting that durability rests on."""
 
 
-def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
+def connect(
+    path: Path,
+    wait_ms: int = int(BUSY_SECONDS * 1000),
+    check: Callable[[], object] = lambda: None,
+) -> Connection:
     """A connection with every safety setting on, and asserted; the file must be there.
 
-    SQLite would make one that is not: an empty study in place of one that was deleted.
+    SQLite would make one that is not: an empty study in place of one that was deleted. `check` is
+    called once the file is open, but before its log is: it raises if that is not the right file,
+    which would otherwise be mixed with a log that is not its own.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -41,11 +48,27 @@ def connect(path: Path, wait_ms: int = int(BUSY_SECONDS * 1000)) -> Connection:
     )
     connection.row_factory = sqlite3.Row
     try:
+        check()
         for name, wanted in {**PRAGMAS, "busy_timeout": wait_ms}.items():
             connection.execute(f"PRAGMA {name} = {wanted}")
             found = connection.execute(f"PRAGMA {name}").fetchone()[0]
             if found != wanted:
                 raise NotSafe(f"{path}: SQLite has {name} = {found!r}, but {wanted!r} is needed.")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def read_only(path: Path, check: Callable[[], object] = lambda: None) -> Connection:
+    """A connection that changes nothing, also when it is closed; `check` as above.
+
+    It leaves nothing beside a file that has no log: that must be at rest.
+    """
+    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
+    try:
+        check()
     except BaseException:
         connection.close()
         raise

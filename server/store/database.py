@@ -11,29 +11,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from server.store.connection import Connection, connect, create_private
-from server.store.errors import Busy, Damaged, StoreError, WrongFiles, classified
+from server.store.errors import Busy, Damaged, WrongFiles, classified
 from server.store.files import FileIds, OpenFiles
 from server.store.versions import migrate
 from server.store.writer import KNOCK_MS, Failure, Writer
 
-__all__ = ["Connection", "Database", "StoreTrouble", "connect", "create_private", "glance"]
+__all__ = ["Connection", "Database", "connect", "create_private"]
 
 Result = TypeVar("Result")
-StoreTrouble = StoreError
 
 READ_SECONDS = 60.0
-
-
-def glance(path: Path, work: Callable[[Connection], Result]) -> Result:
-    """Look into a database once, on a connection that is closed again."""
-    try:
-        connection = connect(path)
-        try:
-            return work(connection)
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise classified(error, path) from error
 
 
 class Database:
@@ -57,12 +44,12 @@ class Database:
                     create_private(path)
                 else:
                     self.files.expect(known)
-                with contextlib.closing(connect(path)) as opening:
+                with contextlib.closing(connect(path, check=self.files.check)) as opening:
                     migrate(opening, path, clock())
-                    writing = connect(path, KNOCK_MS)
+                    writing = connect(path, KNOCK_MS, self.files.check)
                     stack.callback(writing.close)
                     # Now: once the file has lost its name, no connection can be made any more.
-                    self._apart = connect(path)
+                    self._apart = connect(path, check=self.files.check)
                     stack.callback(self._apart.close)
                 if known is None:
                     self.files.remember()
@@ -117,13 +104,7 @@ class Database:
     def reader(self) -> Connection:
         """A connection of the caller's own, for reading long; the caller closes it."""
         self.files.check()
-        connection = connect(self.path)
-        try:
-            self.files.check()
-        except WrongFiles:
-            connection.close()
-            raise
-        return connection
+        return connect(self.path, check=self.files.check)
 
     def damage(self) -> str:
         """What SQLite's quick check of the whole file finds wrong; empty if nothing."""

@@ -6,7 +6,8 @@ import sqlite3
 from dataclasses import fields
 
 from server.store.collection import STILL_HERE, Participant
-from server.store.database import Connection, Database, StoreTrouble
+from server.store.database import Connection, Database
+from server.store.errors import StoreError
 
 DAY_MS = 86_400_000
 _PARTICIPANT = ", ".join(field.name for field in fields(Participant))
@@ -108,14 +109,14 @@ def compact(database: Database) -> None:
         connection.execute("VACUUM")
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.Error as error:
-        raise StoreTrouble(
+        raise StoreError(
             f"The data is erased, but its bytes may still be in {database.path}: {error}. "
             "Run the same command again."
         ) from error
     finally:
         connection.close()
     if busy:
-        raise StoreTrouble(
+        raise StoreError(
             f"The data is erased, but its bytes may still be in {database.path.name}-wal: another "
             "program has the database open. Close it and run the same command again."
         )

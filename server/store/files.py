@@ -12,7 +12,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from server.store.connection import connect
+from server.store.connection import read_only
 from server.store.errors import (
     CannotOpen,
     Damaged,
@@ -71,12 +71,14 @@ class OpenFiles:
         self._sizes = self._lengths()
         return self.ids
 
-    def check(self) -> None:
-        """Raise WrongFiles if a name leads nowhere or to another file."""
+    def check(self) -> list[int]:
+        """Raise WrongFiles if a name leads nowhere or to another file; gives their lengths."""
+        sizes = [0, 0, 0]
         for place, (path, known) in enumerate(zip(self._paths, self.ids.ids, strict=True)):
+            status = _status(path)
+            sizes[place] = 0 if status is None else status.st_size
             if known is None:
                 continue
-            status = _status(path)
             if status is None:
                 raise _gone(place, path)
             if known.inode and _id(status) != known:
@@ -84,18 +86,21 @@ class OpenFiles:
             if place == 0 and status.st_size == 0 < self._sizes[0]:
                 # Whoever opened it now would take it for a new one and delete its log.
                 raise FileReplaced.because(path, "it was emptied")
+        return sizes[:2]
 
     def check_all(self) -> None:
         """The same if a file was cut short, or overwritten by a shorter one.
 
         A checkpoint may make a file shorter, and a sync tool as well: the contents tell.
         """
-        self.check()
-        sizes = self._lengths()
+        # What has no right to its name is not asked how long it is: looking into it does harm.
+        sizes = self.check()
         shorter = [now < then for now, then in zip(sizes, self._sizes, strict=True)]
         if any(shorter):
             try:
                 wrong = self.damage()
+            except WrongFiles:
+                raise
             except StoreError as error:
                 wrong = str(error.__cause__ or error)
             if wrong:
@@ -108,7 +113,7 @@ class OpenFiles:
     def damage(self) -> str:
         """What SQLite's quick check of the whole database finds wrong; empty if nothing."""
         try:
-            with contextlib.closing(connect(self.path)) as connection:
+            with contextlib.closing(read_only(self.path, self.check)) as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
         except UnicodeDecodeError as error:
             # SQLite quotes what it found in a damaged schema, and that need not be text.

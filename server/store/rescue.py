@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lore_active.errors import LoreError
 from server.store import backups, copies
-from server.store.connection import Connection, create_private
+from server.store.connection import Connection, create_private, read_only
 from server.store.database import Database
 from server.store.errors import Damaged, DiskError, StoreError
 
@@ -77,7 +77,7 @@ def refuse_ahead(database: Database) -> None:
     have = database.read(_answered)
     for path in copies_there:
         try:
-            with closing(backups.reader(path)) as connection:
+            with closing(read_only(path)) as connection:
                 more = len(_answered(connection) - have)
         except sqlite3.Error:
             continue

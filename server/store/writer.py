@@ -197,7 +197,7 @@ class Writer:
         """The connection with what records its changes; made again if they were dropped."""
         if self._connection is None or self._recorder is None:
             self._drop_connection()
-            connection = connect(self.path, KNOCK_MS)
+            connection = connect(self.path, KNOCK_MS, self.files.check)
             try:
                 self._recorder = Recorder(connection)
             except BaseException:
