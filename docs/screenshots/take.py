@@ -29,8 +29,8 @@ from tests.living import LiveServer
 HERE = Path(__file__).parent / "monitor"
 PASSWORD = "a password for pictures"
 WINDOWS = {
-    "desktop-light": ({"width": 1440, "height": 1000}, "light"),
-    "desktop-dark": ({"width": 1440, "height": 1000}, "dark"),
+    "desktop-light": ({"width": 1440, "height": 860}, "light"),
+    "desktop-dark": ({"width": 1440, "height": 860}, "dark"),
     "phone-light": ({"width": 390, "height": 844}, "light"),
     "phone-dark": ({"width": 390, "height": 844}, "dark"),
 }
@@ -39,8 +39,8 @@ SHOWN = {
     "2-half-way": ("desktop-light", "phone-light"),
     "3-stopped": ("desktop-light", "desktop-dark", "phone-dark"),
 }
-# For the README and the tutorial: the head and the evidence, and the map where there is one.
-TOPS = {"1-start": 1100, "2-half-way": 2060, "3-stopped": 2060}
+# For the README and the tutorial: the first screen has the head, the evidence and the map.
+TOP = 860
 # Six people at a time, an answer every three seconds from each.
 TOGETHER = 6
 ANSWER_MS = 500
@@ -102,7 +102,7 @@ def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None
         page.wait_for_load_state("networkidle")
         page.screenshot(path=out / f"{stage}-{name}.png", full_page=True)
         if name == "desktop-light":
-            top = {"x": 0, "y": 0, "width": 1440, "height": TOPS[stage]}
+            top = {"x": 0, "y": 0, "width": 1440, "height": TOP}
             page.screenshot(path=out / f"{stage}-top.png", full_page=True, clip=top)
         page.close()
 
