@@ -16,6 +16,7 @@ SETTINGS = """title = "Words"
 seed = 1
 [session]
 trials = 100
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false

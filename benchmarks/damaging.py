@@ -20,6 +20,7 @@ from server.opening import open_study
 from server.recovery import NotNeeded, put_in_place, recovered
 from server.service import Service
 from server.store import backups
+from server.store.connection import for_reading
 from server.worker import Worker
 from tests.crowd import Person
 
@@ -29,6 +30,7 @@ SETTINGS = """title = "Words"
 seed = 1
 [session]
 trials = {trials}
+rush_ms = 0
 practice = 1
 break_every = 0
 feedback = false
@@ -88,7 +90,7 @@ def original(home: Path, answers: int, trials: int = 100, every: int = 100) -> O
 
 def held(path: Path) -> Answers:
     """Every answer with all that it is about."""
-    connection = sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
+    connection = for_reading(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True))
     try:
         rows = connection.execute(
             "SELECT a.seq, a.query, a.side, a.late, a.received_at, a.rt_ms, a.timings, q.purpose, "

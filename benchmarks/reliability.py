@@ -281,7 +281,8 @@ def main() -> None:
     page.text(
         "Each part can be run alone and goes on where it was: `python -m benchmarks.endurance "
         "cuts`, `endings`, `backups`, `damage`, `arrivals` or `soak --minutes 60`; `python -m "
-        "benchmarks.reliability --page` writes this page from what is there."
+        "benchmarks.reliability --page` writes this page from what is there; sections that were "
+        "not measured again stay as they are."
     )
     if done := kept("reliability"):
         tell_kills(page, done)
@@ -297,6 +298,7 @@ def main() -> None:
         tell_arrivals(page, done[-1])
     for taken, ended in runs(kept("soak")):
         tell_soak(page, taken, ended)
+    page.keep_others()
     page.write()
 
 

@@ -81,6 +81,7 @@ SETTINGS = """title = "Words"
 seed = 1
 [session]
 trials = {trials}
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false
