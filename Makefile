@@ -6,8 +6,9 @@ BIN := .venv/bin
 BENCH := .venv-bench/bin
 
 .PHONY: help demo test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
-	bench-materials bench-salmon bench-compare bench-learner bench-load bench-reliability bench-pages \
-	bench-monitor bench-portability bench-replay bench-report chromium screenshots reference site clean
+	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-learner bench-load \
+	bench-reliability bench-pages bench-flags \
+	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -19,6 +20,8 @@ help:
 	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
 	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
 	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
+	@echo "make bench-forecast  how often forecasts of a study's end are right (restartable)"
+	@echo "make calibrate-forecast  simulate studies for the forecast (after a change of the rule)"
 	@echo "make bench-salmon  beside Salmon's adaptive sampler"
 	@echo "make bench-compare  LORE beside cblearn's methods on real answers (restartable)"
 	@echo "make bench-learner  seconds of refits, selections and audits"
@@ -28,6 +31,7 @@ help:
 	@echo "make bench-report  seconds and bytes of a report"
 	@echo "make bench-reliability  kills, ends, damage, a crowd, an hour of load (long; restartable)"
 	@echo "make bench-replay  a replay beside the worker; exports of a million answers"
+	@echo "make bench-flags  honest participants flagged, careless ones found (about half an hour)"
 	@echo "make bench-pages  milliseconds and bytes of a participant's page"
 	@echo "make screenshots  pictures of every page, for docs/"
 	@echo "make reference    pages of docs/reference/ that follow from the code"
@@ -69,10 +73,11 @@ debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true
 	$(BENCH)/python $(PIP) -e '.[bench]'
 	@touch $@
 
-# A study of colours with BOTS simulated participants; DIR=folder keeps it.
+# A study of colours with BOTS simulated participants; DIR=folder keeps it, PORT=9000 listens there.
 BOTS ?= 5
+PORT ?= 8000
 demo: .venv/.installed
-	$(BIN)/lore-active demo $(DIR) --bots $(BOTS)
+	$(BIN)/lore-active demo $(DIR) --bots $(BOTS) --port $(PORT)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
@@ -81,7 +86,7 @@ lint: .venv/.installed
 
 # Two things at a time: both environments, then lint beside the compiler, then the tests.
 test:
-	$(MAKE) -j 2 .venv/.installed .venv-compare/.installed lint kernels chromium test-compare
+	$(MAKE) -j 2 .venv/.installed .venv-compare/.installed lint kernels chromium html-validate test-compare
 	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 # Compiled once for all processes that test.
@@ -119,6 +124,17 @@ test-salmon: .venv-salmon/.installed
 chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call debian,chromium); } || \
 	  echo "Chromium is missing and cannot be installed here: browser tests will be skipped."
+	@command -v pdftoppm >/dev/null || { $(call debian,poppler-utils); } || \
+	  echo "pdftoppm (Debian's package poppler-utils) is missing: printed reports will not be looked at."
+
+# Where there is no npm, pytest says that the pages were not validated, and continuous integration fails.
+HTML_VALIDATE := build/html-validate/node_modules/html-validate/package.json
+html-validate:
+	@test -f $(HTML_VALIDATE) || { command -v npm >/dev/null && mkdir -p build/html-validate && \
+	  npm install --prefix build/html-validate --silent --no-save --no-package-lock --no-audit --no-fund \
+	    --fetch-timeout=60000 --fetch-retries=1 \
+	    html-validate@10.17.0; } || \
+	  echo "html-validate cannot be installed here (it needs npm): pages will not be validated."
 
 screenshots: .venv/.installed chromium
 	$(BIN)/python -m tests.browser.screenshots
@@ -147,6 +163,13 @@ bench-answers: .venv/.installed
 bench-materials: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.materials
 
+bench-forecast: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.forecast
+
+# After a change of the stopping rule: what forecasts are computed with.
+calibrate-forecast: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.forecast --calibrate
+
 bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
 
@@ -168,6 +191,9 @@ bench-reliability: .venv/.installed
 
 bench-replay: .venv/.installed
 	$(BIN)/python -m benchmarks.replaying
+
+bench-flags: .venv/.installed
+	$(BIN)/python -m benchmarks.flags
 
 bench-pages: .venv/.installed
 	$(BIN)/python -m benchmarks.pages

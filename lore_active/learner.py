@@ -27,10 +27,19 @@ from lore_active.records import (
 from lore_active.reproducibility import warn_if_not_portable
 from lore_active.selection import FisherSelector, Knowledge, Selector
 from lore_active.solver import Settings, Solution
-from lore_active.stopping import Decision, Progress, RankSettled, Share, StoppingRule, wilson
+from lore_active.stopping import (
+    Decision,
+    Progress,
+    RankSettled,
+    Share,
+    StoppingRule,
+    findings,
+    wilson,
+)
 from lore_active.tally import Tally
 from lore_active.triplets import MAX_ITEMS, Triplets, as_triplets
 from lore_active.types import Floats, Mapper
+from lore_active.verdict import Collection, Findings, Verdict, verdict
 
 __all__ = [
     "AlreadyTold",
@@ -207,9 +216,14 @@ class Learner:
         self._ledger.note("answer")
         self._count(answer)
 
-    def exclude(self, participant: str) -> None:
-        """Leave a participant's answers out, as if they had never been given."""
-        self._excluded.add(participant)
+    def exclude(self, *participants: str, release: bool = False) -> None:
+        """Leave these participants' answers out, as if they had never been given.
+
+        With `release`, the questions that they answered may be asked again.
+        """
+        self._excluded.update(participants)
+        if release:
+            self._ledger.release(participants)
         self._rebuild()
 
     def restore(self, participant: str) -> None:
@@ -315,6 +329,14 @@ class Learner:
         return self._tally.progressive
 
     @property
+    def prequential(self) -> Share:
+        """Prequential accuracy: of the latest random questions that a map predicted, those right.
+
+        Unlike `progressive`, it leaves out those asked while no dimension was reported.
+        """
+        return self._tally.prequential
+
+    @property
     def held_out(self) -> Share:
         """Share of the answers to unselected questions that fits without them predict right."""
         if self._model is None:
@@ -333,6 +355,26 @@ class Learner:
         seen = len(self._tally.items)
         return self.stopping.decide(
             Progress(self.n_objects, len(self._tally), seen, self._audits, self.held_out)
+        )
+
+    @property
+    def findings(self) -> Findings | None:
+        """What the verdict of a study rests on; None before the first audit."""
+        return findings(self.decision, self._audits)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The stage of the study: a headline, an explanation and the criteria that apply."""
+        decision, given, count = self.decision, len(self._ledger.given), len(self._tally)
+        return verdict(
+            Collection(
+                answers=given,
+                counted=count,
+                not_counted=((given - count, "do not count"),),
+                until_first=FIRST_AUDIT * self.n_objects - count,
+                budget="the budget is used up" * (decision.stop and not decision.settled),
+            ),
+            findings(decision, self._audits),
         )
 
     @property

@@ -5,7 +5,7 @@ Kept as rows of numbers; questions and answers are made of them when somebody wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -56,6 +56,8 @@ class Ledger:
         self._taken = Taken()
         # How many answers are among them.
         self._merged = 0
+        # Participants whose questions are free again.
+        self.released: set[str] = set()
 
     # ---- questions ------------------------------------------------------------------------------
 
@@ -149,10 +151,18 @@ class Ledger:
 
     def taken(self, out: Sequence[int]) -> Taken:
         """Keys of questions that have an answer or are out; skipped and lapsed ones are free."""
-        fresh = _items(self.given.rows[self._merged :], "anchor", "nearer", "farther")
-        self._taken |= keys(fresh, self.n_objects)
+        rows = self.given.rows[self._merged :]
+        if self.released:
+            free = [self._numbers[one] for one in self.released if one in self._numbers]
+            rows = rows[~np.isin(rows["participant"], free)]
+        self._taken |= keys(_items(rows, "anchor", "nearer", "farther"), self.n_objects)
         self._merged = len(self.given)
         return self._taken | keys(self.rows(out), self.n_objects)
+
+    def release(self, participants: Iterable[str]) -> None:
+        """Let what these participants answered be asked again."""
+        self.released.update(participants)
+        self._taken, self._merged = Taken(), 0
 
     def _number(self, participant: str | None) -> int:
         if participant is None:

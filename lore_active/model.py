@@ -8,6 +8,7 @@ import numpy as np
 
 from lore_active.asking import Asker
 from lore_active.precision import MOST_COORDINATES
+from lore_active.reproducibility import one_thread
 from lore_active.selection import Knowledge, coordinate_covariance
 from lore_active.types import Floats
 
@@ -88,8 +89,9 @@ def item_covariances(known: Knowledge) -> Floats | None:
             turn = np.zeros((items, rank))
             turn[:, k], turn[:, m] = z[:, m], -z[:, k]
             free.append(turn.ravel())
-    basis = np.linalg.qr(np.array(free).T)[0]
-    left = covariance - basis @ (basis.T @ covariance)
-    rest = left - (left @ basis) @ basis.T
+    with one_thread():
+        basis = np.linalg.qr(np.array(free).T)[0]
+        left = covariance - basis @ (basis.T @ covariance)
+        rest = left - (left @ basis) @ basis.T
     blocks = rest.reshape(items, rank, items, rank)
     return np.array([blocks[a, :, a, :] for a in range(items)])

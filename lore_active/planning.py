@@ -1,38 +1,50 @@
-"""What a study will cost before it is run: simulated studies with the real learner."""
+"""What a study will take before it is run: simulated studies with the real learner."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 
+from lore_active.cost import SECONDS_PER_TRIAL, cost
 from lore_active.errors import InvalidParameter
 from lore_active.learner import Learner
 from lore_active.observers import Habits, crowd, gaussian_space
 from lore_active.selection import selector_named
 from lore_active.simulation import SimulatedPeople, simulate
 from lore_active.stopping import RankSettled
+from lore_active.study import Pay
 from lore_active.sweeps import Progress, sweep
 from lore_active.triplets import MAX_ITEMS
 
 QUANTILES = (0.1, 0.5, 0.9)
-PEOPLE = 10
+PARTICIPANTS = 10
+# Questions that the learner chooses, and random ones to compare with.
+SELECTORS = ("fisher", "random")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The study to be planned. `overhead` is the share of trials that are catches or repeats."""
+class PlanConfig:
+    """The study to be planned.
+
+    overhead: share of trials that are catches or repeats. max_answers: where a simulated study is
+    given up (0: after 60 answers for each item). confidence, audits, min_answers: of the stopping
+    rule (0 least answers: four for each item).
+    """
 
     items: int
     noise: float = 0.1
     lapse: float = 0.0
     trials: int = 80
-    seconds_per_trial: float = 4.0
-    pay: float = 9.0
+    seconds_per_trial: float = SECONDS_PER_TRIAL
+    pay: Pay = field(default_factory=Pay)
     overhead: float = 0.10
-    most: int = 0
+    max_answers: int = 0
+    confidence: float = 0.975
+    audits: int = 5
+    min_answers: int = 0
 
     def __post_init__(self) -> None:
         if not 4 <= self.items <= MAX_ITEMS:
@@ -43,15 +55,13 @@ class Wish:
             raise InvalidParameter(
                 f"seconds_per_trial is {self.seconds_per_trial}, but must be more than 0."
             )
-        if self.pay < 0:
-            raise InvalidParameter(f"pay is {self.pay}, but must be 0 or more (per hour).")
         if not 0.0 <= self.overhead < 1.0:
             raise InvalidParameter(f"overhead is {self.overhead}, but must be from 0 to below 1.")
 
     @property
     def limit(self) -> int:
         """Answers at which a simulated study is given up."""
-        return self.most or 60 * self.items
+        return self.max_answers or 60 * self.items
 
 
 @dataclass(frozen=True)
@@ -65,81 +75,101 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """What studies of one true rank cost, as quantiles; the last is the limit where not stopped."""
+class PlanRow:
+    """What studies of one true rank take, as 10 %, 50 % and 90 % quantiles.
+
+    A study that did not stop counts as the limit. stopped: how many did; right: how many at the
+    true rank. cost is in the currency of the pay, and None where no pay is set.
+    """
 
     rank: int
+    selector: str
     runs: int
     stopped: int
     right: int
     answers: tuple[float, ...]
     participants: tuple[int, ...]
     hours: tuple[float, ...]
-    money: tuple[float, ...]
-    random_answers: tuple[float, ...]
-    random_stopped: int
+    cost: tuple[float, ...] | None
 
 
-def one_study(wish: Wish, rank: int, selector: str, seed: int) -> Run:
+def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> Run:
     """Simulate one study to its stop."""
-    space = gaussian_space(wish.items, rank, seed)
-    habits = Habits(noise=wish.noise, lapse=wish.lapse)
-    people = SimulatedPeople(crowd(space, PEOPLE, habits, seed + 1))
-    rule = RankSettled(max_answers=wish.limit)
-    learner = Learner(wish.items, seed, selector_named(selector), rule)
+    space = gaussian_space(config.items, rank, seed)
+    habits = Habits(noise=config.noise, lapse=config.lapse)
+    people = SimulatedPeople(crowd(space, PARTICIPANTS, habits, seed + 1))
+    rule = RankSettled(
+        config.confidence, config.audits, config.min_answers or None, max_answers=config.limit
+    )
+    learner = Learner(config.items, seed, selector_named(selector), rule)
     # The clock only fills in seconds that nobody reads here.
-    for record in simulate(learner, people, wish.limit, None, lambda: 0.0):
+    for record in simulate(learner, people, config.limit, None, lambda: 0.0):
         if record.get("summary"):
             return Run(rank, selector, record["stopped_at"], record["stopped_rank"])
     raise AssertionError("a simulation ends with a summary")
 
 
 def plan(
-    wish: Wish,
+    config: PlanConfig,
     ranks: Iterable[int],
     runs: int,
     seed: int,
     progress: Progress = lambda done, of: None,
-) -> list[Forecast]:
-    """Simulate `runs` studies for each rank, with chosen and with random questions."""
+) -> Iterator[PlanRow]:
+    """Simulate `runs` studies for each rank; a row is yielded as soon as its studies are done.
+
+    First the rows of questions that the learner chooses, then those of random questions.
+    """
     ranks = list(ranks)
     for rank in ranks:
-        if not 1 <= rank < wish.items:
+        if not 1 <= rank < config.items:
             raise InvalidParameter(
-                f"rank {rank} is not possible for {wish.items} items; it must be from 1 to "
-                f"{wish.items - 1}."
+                f"rank {rank} is not possible for {config.items} items; it must be from 1 to "
+                f"{config.items - 1}."
             )
+    # Raises what is wrong with them before anything is simulated.
+    Habits(noise=config.noise, lapse=config.lapse)
     jobs = [
-        (rank, selector, seed + 1000 * number)
-        for number in range(runs)
+        (config, rank, selector, seed + 1000 * number)
+        for selector in SELECTORS
         for rank in ranks
-        for selector in ("fisher", "random")
+        for number in range(runs)
     ]
-    done = list(sweep(one_study, [(wish, *job) for job in jobs], progress))
-    return [_forecast(wish, rank, [one for one in done if one.rank == rank]) for rank in ranks]
+    return _rows(config, jobs, runs, progress)
 
 
-def _forecast(wish: Wish, rank: int, runs: list[Run]) -> Forecast:
-    chosen = [one for one in runs if one.selector == "fisher"]
-    random = [one for one in runs if one.selector == "random"]
-    answers = _quantiles(wish, chosen)
+def _rows(
+    config: PlanConfig,
+    jobs: list[tuple[PlanConfig, int, str, int]],
+    runs: int,
+    progress: Progress,
+) -> Iterator[PlanRow]:
+    done: list[Run] = []
+    for one in sweep(simulated_study, jobs, progress):
+        done.append(one)
+        if len(done) == runs:
+            yield plan_row(config, done)
+            done = []
+
+
+def plan_row(config: PlanConfig, runs: list[Run]) -> PlanRow:
+    """One row from the studies of one rank and selector."""
+    counts = [config.limit if one.stopped_at is None else one.stopped_at for one in runs]
+    answers = tuple(float(one) for one in np.quantile(counts, QUANTILES))
     # Catches and repeats cost time and money as well.
-    trials = [count / (1.0 - wish.overhead) for count in answers]
-    hours = tuple(count * wish.seconds_per_trial / 3600 for count in trials)
-    return Forecast(
-        rank=rank,
-        runs=len(chosen),
-        stopped=sum(one.stopped_at is not None for one in chosen),
-        right=sum(one.stopped_rank == rank for one in chosen),
+    trials = [count / (1.0 - config.overhead) for count in answers]
+    participants = tuple(ceil(count / config.trials) for count in trials)
+    hours = tuple(count * config.seconds_per_trial / 3600 for count in trials)
+    return PlanRow(
+        rank=runs[0].rank,
+        selector=runs[0].selector,
+        runs=len(runs),
+        stopped=sum(one.stopped_at is not None for one in runs),
+        right=sum(one.stopped_rank == one.rank for one in runs),
         answers=answers,
-        participants=tuple(ceil(count / wish.trials) for count in trials),
+        participants=participants,
         hours=hours,
-        money=tuple(wish.pay * one for one in hours),
-        random_answers=_quantiles(wish, random),
-        random_stopped=sum(one.stopped_at is not None for one in random),
+        cost=tuple(cost(config.pay, *both) for both in zip(participants, hours, strict=True))
+        if config.pay.is_set
+        else None,
     )
-
-
-def _quantiles(wish: Wish, runs: list[Run]) -> tuple[float, ...]:
-    counts = [wish.limit if one.stopped_at is None else one.stopped_at for one in runs]
-    return tuple(float(one) for one in np.quantile(counts, QUANTILES))

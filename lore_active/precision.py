@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 from lore_active import information
 from lore_active.errors import InvalidParameter
 from lore_active.questions import Questions
+from lore_active.reproducibility import one_thread
 from lore_active.types import Floats
 
 # Beyond this many coordinates the matrix is too large to hold.
@@ -27,7 +28,8 @@ def factored(z: Floats, asked: Iterable[Questions], temperature: float, prior: F
         information.add_information(z, rows, temperature, matrix)
     matrix[np.diag_indices(z.size)] += np.tile(prior, len(z))
     # LAPACK counts columns first: its upper triangle is our lower one, and nothing is copied.
-    _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    with one_thread():
+        _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if failed:
         raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
     return matrix

@@ -5,12 +5,19 @@ from __future__ import annotations
 import sys
 
 
-def bar(what: str, done: int, of: int | None = None) -> None:
-    """One line that is written over again: `what 3 of 10`."""
+def bar(what: str, done: int, of: int | None = None, note: str = "") -> None:
+    """One line that is written over again: `what 3 of 10`, and a note behind it."""
     if sys.stderr.isatty():
         share = "" if not of else f" of {of}"
         end = "\n" if done == of else ""
-        print(f"\r{what} {done}{share} ", end=end, file=sys.stderr, flush=True)
+        behind = f", {note}\x1b[K" if note else ""
+        print(f"\r{what} {done}{share}{behind} ", end=end, file=sys.stderr, flush=True)
+
+
+def clear() -> None:
+    """Take the line of the bar away, so that something else can be written there."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def say(message: str) -> None:

@@ -13,6 +13,7 @@ import os
 import platform
 import sys
 import warnings
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -166,6 +167,23 @@ def fingerprint() -> str:
             instruction_set(),
         ]
     )
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Have linear algebra done by one thread: with more, sums are added up in another order.
+
+    How many there would be depends on the machine. For the few calls whose result depends on it.
+    """
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _blas() -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from lore_active.candidates import Candidates, Gradients
 from lore_active.errors import InvalidParameter
 from lore_active.precision import MOST_COORDINATES, factored
 from lore_active.questions import Questions, Source, draw
+from lore_active.reproducibility import one_thread
 from lore_active.types import Floats
 
 # Candidates scored for each batch, and random questions whose margins should become certain.
@@ -152,7 +153,8 @@ def coordinate_covariance(known: Knowledge) -> Floats:
     z = np.ascontiguousarray(known.embedding)
     prior = 1.0 / np.maximum((z**2).mean(axis=0), 1e-12)
     matrix = factored(z, (known.answered, known.pending), known.temperature, prior)
-    _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
+    with one_thread():
+        _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
     if failed:
         raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
     information.mirror(matrix)

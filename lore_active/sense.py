@@ -11,7 +11,18 @@ from lore_active.settings import FILE, Settings
 from lore_active.study import Study
 
 MOST_SPECIAL = 0.5
-PLACEHOLDERS = ("done", "all")
+# Texts with placeholders, and which.
+PLACEHOLDERS = {
+    "progress": ("done", "all"),
+    "minutes_left": ("minutes",),
+    "returning": ("seconds",),
+    "image_name": ("letter",),
+    "map_nearest": ("item", "other"),
+}
+# Less could neither be read nor cancelled in time.
+MIN_RETURN_SECONDS = 5
+UNFILLED = re.compile(r"\[\s*FILL[ _-]*IN\b[^\]]*\]?", re.IGNORECASE)
+MAX_NAMED = 5
 # Headings, buttons and names of controls: a page without them cannot be read or operated.
 # fmt: off
 NEVER_EMPTY = (
@@ -20,7 +31,9 @@ NEVER_EMPTY = (
     "consent_title", "instructions_title", "break_title", "feedback_title", "finished_title",
     "declined_title", "paused_title", "full_title", "expired_title", "unknown_title",
     "already_title", "elsewhere_title", "preview_title", "trouble_title", "ready_title",
-    "error_title", "back",
+    "error_title", "back", "example", "how_to_answer", "how_to_answer_touch", "your_choice",
+    "usual_choice", "slow_down_title", "copy", "copied", "copy_failed", "returning", "stay",
+    "debrief_title", "map_title", "map_list", "map_nearest", "changed_mind", "leave", "image_name",
 )
 # fmt: on
 # The host is fixed: an entry parameter, which anyone can write, must not choose where people go.
@@ -48,7 +61,8 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
 
 
 def cautions(study: Study) -> Iterator[str]:
-    """What is allowed, but may not be meant: exits that lead nowhere though finishing does."""
+    """What is allowed, but may not be meant: gaps in texts, exits that lead nowhere."""
+    yield from _unfinished(study)
     out = study.completion
     for name, who in EXITS.items():
         code, redirect = f"{name}_code", f"{name}_redirect"
@@ -59,12 +73,36 @@ def cautions(study: Study) -> Iterator[str]:
             )
 
 
+def _unfinished(study: Study) -> Iterator[str]:
+    """Texts with something still to fill in, and texts that were not translated."""
+    texts = {f"texts.{name}": getattr(study.texts, name) for name in study.texts.__struct_fields__}
+    shown_to_participants = {"title": study.title, "trial.question": study.trial.question} | texts
+    for key, text in shown_to_participants.items():
+        gaps = UNFILLED.findall(text)
+        if gaps:
+            first = f"{len(gaps)} places, the first of them {gaps[0]}" if gaps[1:] else gaps[0]
+            yield f"{FILE}: {key} still has something to fill in: {first}."
+    defaults = Study(title=study.title).texts
+    english = [
+        key
+        for key, text in texts.items()
+        if text and text == getattr(defaults, key[len("texts.") :])
+    ]
+    if study.language.lower().partition("-")[0] != "en" and english:
+        more = f" and {len(english) - MAX_NAMED} more" if english[MAX_NAMED:] else ""
+        yield (
+            f"{FILE}: language is {shown(study.language)}, but {len(english)} texts are still the "
+            f"English ones: {', '.join(english[:MAX_NAMED])}{more}."
+        )
+
+
 def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
     if "title" in settings.given and not study.title.strip():
         yield "title", shown(study.title), "must not be blank"
     yield from _texts(study)
     yield from _addresses(study)
     yield from _session(settings, study)
+    yield from _pay(study)
 
 
 def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
@@ -83,6 +121,13 @@ def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]
             str(trial.timeout_ms),
             f"must be above trial.min_view_ms ({trial.min_view_ms}), or 0 for no time-out",
         )
+    seconds = study.completion.return_seconds
+    if 0 < seconds < MIN_RETURN_SECONDS:
+        yield (
+            "completion.return_seconds",
+            str(seconds),
+            f"must be 0 or at least {MIN_RETURN_SECONDS}, so that there is time to read and cancel",
+        )
     least = study.stopping.min_answers
     if least > budget.answers:
         yield (
@@ -100,25 +145,38 @@ def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]
         )
 
 
+def _pay(study: Study) -> Iterator[tuple[str, str, str]]:
+    pay = study.pay
+    if pay.is_set and not pay.currency.strip():
+        given = "per_hour" if pay.per_hour else "per_participant"
+        yield (
+            "pay.currency",
+            shown(pay.currency),
+            f"must say what pay.{given} ({getattr(pay, given):g}) is paid in, as EUR or €",
+        )
+
+
 def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
     texts = {"trial.question": study.trial.question}
     texts |= {f"texts.{name}": getattr(study.texts, name) for name in NEVER_EMPTY}
     for key, text in texts.items():
         if not text.strip():
             yield key, shown(text), "must not be empty: participants need it"
-    progress = study.texts.progress
-    if not _is_progress(progress):
-        rule = "may hold the placeholders {done} and {all} and no other braces"
-        yield "texts.progress", shown(progress), rule
+    for name, allowed in PLACEHOLDERS.items():
+        text = getattr(study.texts, name)
+        if not _has_only(text, allowed):
+            names = " and ".join(f"{{{one}}}" for one in allowed)
+            rule = f"may hold the placeholder{'s' * (len(allowed) > 1)} {names} and no other braces"
+            yield f"texts.{name}", shown(text), rule
 
 
-def _is_progress(text: str) -> bool:
+def _has_only(text: str, allowed: tuple[str, ...]) -> bool:
     try:
         fields = list(string.Formatter().parse(text))
     except ValueError:
         return False
     return all(
-        name is None or (name in PLACEHOLDERS and not spec and not conversion)
+        name is None or (name in allowed and not spec and not conversion)
         for _, name, spec, conversion in fields
     )
 

@@ -15,6 +15,11 @@ from lore_active.problems import Problem, shown, unknown
 from lore_active.study import Study
 
 FILE = "study.toml"
+# What each pattern of a text asks for, in words.
+PATTERNS = {
+    r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$": " such as en, de or pt-BR",
+    r"^#[0-9A-Fa-f]{6}$": ' such as "#ebebeb": # and six hexadecimal digits',
+}
 
 
 class Settings(Struct, frozen=True):
@@ -159,7 +164,9 @@ def _plain(limit: float) -> str:
 
 def _text_limits(info: inspect.StrType) -> str:
     if info.pattern is not None:
-        return " such as en, de or pt-BR" if "-" in info.pattern else f" like {info.pattern}"
+        return PATTERNS[info.pattern]
     if info.min_length is not None and info.max_length is not None:
         return f" of {info.min_length} to {info.max_length} characters"
+    if info.max_length is not None:
+        return f" of at most {info.max_length} characters"
     return ""

@@ -122,8 +122,10 @@ def simulate(
                 "lambda": learner.audits[-1].lam,
                 "accuracy": accuracy(),
                 "progressive_accuracy": learner.progressive.value,
+                "prequential_accuracy": _predicted(learner),
                 "decision": "stop" if decision.stop else "go on",
                 "words": decision.words,
+                **_said(learner),
             }
             if stop and decision.stop:
                 break
@@ -135,8 +137,22 @@ def simulate(
         "rank": learner.audits[-1].rank if learner.audits else 0,
         "accuracy": accuracy(),
         "progressive_accuracy": learner.progressive.value,
+        "prequential_accuracy": _predicted(learner),
         "words": learner.decision.words,
+        **_said(learner),
         "refit_seconds": spent.refit,
         "audit_seconds": spent.audit,
         "select_seconds": spent.select,
     }
+
+
+def _said(learner: Learner) -> dict[str, str]:
+    """The verdict as every page gives it."""
+    found = learner.verdict
+    return {"stage": found.stage, "headline": found.headline, "explanation": found.explanation}
+
+
+def _predicted(learner: Learner) -> float | None:
+    """Prequential accuracy; None while no map has predicted anything."""
+    share = learner.prequential
+    return share.value if share.count else None

@@ -58,6 +58,7 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "version": learner._version,
         "participants": list(ledger.participants),
         "excluded": sorted(learner._excluded),
+        "released": sorted(ledger.released),
         "codes": CODES,
         "audits": [
             _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
@@ -98,6 +99,7 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
             arrays["asked"], arrays["given"], arrays["happened"], document["participants"]
         )
         learner._tally.predictions = arrays["predictions"]
+    learner._ledger.release(document.get("released", ()))
     for place in range(len(learner._ledger.given)):
         learner._count(learner._ledger.answer(place))
     learner._audits = [

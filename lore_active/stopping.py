@@ -8,8 +8,10 @@ from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Protocol
 
+from lore_active.criteria import Criterion
 from lore_active.errors import InvalidParameter
 from lore_active.path import Audit, Gap
+from lore_active.verdict import Findings, only_a_bound
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Criterion:
-    """One thing that must hold: its value, what it must reach, and a sentence about it."""
-
-    name: str
-    value: float
-    threshold: float
-    passed: bool
-    words: str
-
-
-@dataclass(frozen=True)
 class Decision:
     """Stop or go on. `settled`: the rank is, and that is why; otherwise only the budget ended."""
 
@@ -64,6 +55,20 @@ class Decision:
     rank: int
     reasons: tuple[Criterion, ...]
     words: str
+
+
+def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
+    """What a learner has found, for its verdict; None before the first audit."""
+    if not audits:
+        return None
+    guessing = next((one for one in audits[-1].evidence if one.rank == 0), None)
+    return Findings(
+        decision.rank,
+        decision.settled,
+        decision.reasons,
+        tuple(one.rank for one in audits),
+        only_a_bound(decision.rank, None if guessing is None else (guessing.worse, guessing.error)),
+    )
 
 
 class StoppingRule(Protocol):

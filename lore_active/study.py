@@ -14,9 +14,12 @@ from lore_active.texts import Texts
 MAX_ANSWERS = 10_000_000
 MAX_PARTICIPANTS = 1_000_000
 MAX_TRIALS = 5000
+MAX_PAY = 1_000_000
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
+Colour = Annotated[str, Meta(pattern="^#[0-9A-Fa-f]{6}$")]
+LIGHT_GREY = "#ebebeb"
 
 
 class Stimuli(Struct, forbid_unknown_fields=True, frozen=True):
@@ -32,6 +35,7 @@ class Trial(Struct, forbid_unknown_fields=True, frozen=True):
     """What one question looks like and how it may be answered."""
 
     question: str = "Which of the two is more like the one above?"
+    background: Colour = LIGHT_GREY
     layout: Literal["above", "between"] = "above"
     skip: bool = False
     must_play: bool = True
@@ -45,10 +49,12 @@ class Session(Struct, forbid_unknown_fields=True, frozen=True):
 
     trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS)] = 80
     practice: Annotated[int, Meta(ge=0, le=20)] = 3
+    example: bool = True
     break_every: Annotated[int, Meta(ge=0, le=MAX_TRIALS)] = 40
     random: Share = 0.10
     catch: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
     repeat: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.05
+    rush_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
     lease_seconds: Annotated[int, Meta(ge=5, le=86_400)] = 120
     idle_minutes: Annotated[int, Meta(ge=1, le=10_080)] = 30
     feedback: bool = True
@@ -61,10 +67,25 @@ class Budget(Struct, forbid_unknown_fields=True, frozen=True):
     participants: Annotated[int, Meta(ge=0, le=MAX_PARTICIPANTS)] = 0
 
 
+class Pay(Struct, forbid_unknown_fields=True, frozen=True):
+    """What participants are paid; 0: nothing of that kind."""
+
+    per_participant: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
+    per_hour: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
+    fee: Share = 0.0
+    currency: Annotated[str, Meta(max_length=12)] = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether participants are paid at all."""
+        return self.per_participant > 0 or self.per_hour > 0
+
+
 class Learning(Struct, forbid_unknown_fields=True, frozen=True):
     """How questions are chosen."""
 
     selector: Literal["fisher", "random", "uncertainty"] = "fisher"
+    simulated: bool = False
 
 
 class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
@@ -76,10 +97,12 @@ class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Completion(Struct, forbid_unknown_fields=True, frozen=True):
-    """Codes shown and addresses gone to at each way out; [NAME] becomes the entry parameter."""
+    """Codes shown and URLs followed at each exit; [NAME] becomes the entry parameter."""
 
     code: str = ""
     redirect: str = ""
+    return_seconds: Annotated[int, Meta(ge=0, le=600)] = 0
+    show_map: bool = False
     declined_code: str = ""
     declined_redirect: str = ""
     full_code: str = ""
@@ -111,10 +134,12 @@ class Study(Struct, forbid_unknown_fields=True, frozen=True):
     seed: Annotated[int, Meta(ge=0, lt=2**53)] = 1
     language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$")] = "en"
     direction: Literal["ltr", "rtl"] = "ltr"
+    listed: Literal["locally", "everywhere", "nowhere"] = "locally"
     stimuli: Stimuli = Stimuli()
     trial: Trial = Trial()
     session: Session = Session()
     budget: Budget = Budget()
+    pay: Pay = Pay()
     learning: Learning = Learning()
     stopping: Stopping = Stopping()
     completion: Completion = Completion()

@@ -32,6 +32,7 @@ class Tally:
         self._rows = Table((np.int64, 3))
         self._unselected = Table(np.bool_)
         self._hits: deque[float] = deque(maxlen=WINDOW)
+        self._predicted: deque[float] = deque(maxlen=WINDOW)
         self._agreed = 0
         self._repeated = 0
 
@@ -72,6 +73,8 @@ class Tally:
         if query.purpose == "random" and not np.isnan(margin):
             right = 0.5 if margin == 0.0 else float((margin > 0.0) == chose_left)
             self._hits.append(right)
+            if margin != 0.0:
+                self._predicted.append(right)
         before = NOTHING if query.repeats is None else int(self._left.rows[query.repeats])
         if before != NOTHING:
             # Sides were swapped: agreeing means choosing the other side.
@@ -92,6 +95,11 @@ class Tally:
     def progressive(self) -> Share:
         """Share of the latest random questions that were predicted right before being answered."""
         return wilson(float(sum(self._hits)), len(self._hits))
+
+    @property
+    def prequential(self) -> Share:
+        """The same without questions for which there was no prediction: no dimension, or a tie."""
+        return wilson(float(sum(self._predicted)), len(self._predicted))
 
     @property
     def ceiling(self) -> float | None:

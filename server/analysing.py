@@ -20,6 +20,7 @@ from lore_active.progress import bar
 from lore_active.study import LoadedStudy
 from server import exporting, log, supposing, telling, trajectories
 from server.clock import now
+from server.columns import simulated_note
 from server.counting import answer_counts
 from server.exports import Choice, utc
 from server.opening import DATABASE, reading
@@ -37,10 +38,10 @@ WITHOUT_CHAIN = {
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
+def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
     """The study in a folder, or the one that a log tells of (then with its lines)."""
     if path.is_dir():
-        with reading(path, now) as (study, database):
+        with reading(path, now, incomplete) as (study, database):
             yield study, database, {}
         return
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
@@ -88,6 +89,20 @@ def _cores() -> int:
 )
 @click.option("--without-excluded", is_flag=True, help="Leave excluded participants out.")
 @click.option("--pseudonyms", is_flag=True, help="Leave out who participants are.")
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include simulated participants (bots) although people have answered; always marked.",
+)
+@click.option(
+    "--identified",
+    is_flag=True,
+    help="Psych-DS: keep recruiters' ids, links, browsers, comments and exact times, which it is "
+    "without otherwise.",
+)
+@click.option(
+    "--comments", is_flag=True, help="Psych-DS: keep participants' comments; read them before."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export(
     folder: Path,
@@ -95,11 +110,22 @@ def export(
     out: Path | None,
     without_excluded: bool,
     pseudonyms: bool,
+    simulated: bool,
+    identified: bool,
+    comments: bool,
     as_json: bool,
 ) -> None:
     """Write a study's data: csv, triplettools, salmon, cblearn, psych-ds, log, or all of them."""
     names = list(exporting.WRITERS) if formats == "all" else [formats]
-    choice = Choice(without_excluded, pseudonyms)
+    for option, given in (("--identified", identified), ("--comments", comments)):
+        if given and "psych-ds" not in names:
+            raise InvalidParameter(
+                f"{option} is for --format psych-ds; {formats} has who participants are, unless "
+                "--pseudonyms is given."
+            )
+    if identified and pseudonyms:
+        raise InvalidParameter("--identified and --pseudonyms exclude each other: give one.")
+    choice = Choice(without_excluded, pseudonyms, simulated, identified, comments)
     with opened(folder) as (study, database, _):
         if out is None:
             out = place_beside(folder, study.name, "export") / formats
@@ -113,6 +139,8 @@ def export(
     else:
         for file in files:
             click.echo(f"written: {file}")
+        if note := simulated_note(counts):
+            click.echo(note)
 
 
 @click.command(name="replay")
@@ -124,8 +152,9 @@ def export(
     "what_if",
     metavar="KEY=VALUE ...",
     multiple=True,
-    help="Suppose other settings instead: lam=0.02 selector=uncertainty stop.confidence=0.95 "
-    "stop.audits=3 stop.min_answers=200 exclude=P7,P9 restore=P3. Any number of them.",
+    help="Suppose other settings instead, by their keys in study.toml: stopping.confidence=0.95 "
+    "stopping.audits=3 stopping.min_answers=200 learning.selector=uncertainty; or lam=0.02 "
+    "exclude=P7,P9 restore=P3. Any number of them.",
 )
 @click.option(
     "--continues",
@@ -152,7 +181,7 @@ def again(
     if what_if and continues:
         raise InvalidParameter("--continues and --what-if exclude each other: give one of them.")
     earlier = None if continues is None else _hash_of(continues)
-    with opened(path) as (study, database, lines):
+    with opened(path, incomplete=not what_if) as (study, database, lines):
         if what_if:
             _suppose(database, study, (*what_if, *more), as_json)
         else:
@@ -253,6 +282,8 @@ def _print(found: Replayed) -> None:
             f"Answers: {found.counts['answers']:,} collected, {found.counts['fitted']:,} in the "
             "last model that came out."
         )
+    if found.verdict:
+        click.echo(f"{found.verdict['headline']} {found.verdict['explanation']}")
     if found.original_seconds:
         click.echo(
             f"The worker spent {found.original_seconds:.1f} s on the same fits, audits and "

@@ -22,7 +22,7 @@ from server.stimuli import Faces, faces
 from server.store.database import Database
 from server.store.errors import StoreError
 from server.store.files import FileIds
-from server.views import assets, errors, guard, health, incoming, participant
+from server.views import assets, errors, guard, health, home, incoming, participant
 
 # A participant's page gives up after 15 seconds and tries again.
 PATIENCE_SECONDS = 12.0
@@ -61,11 +61,13 @@ def create_app(
     clock: Callable[[], int],
     known: Sequence[FileIds] = (),
     tolerant: bool = False,
+    bots_secret: str = "",
 ) -> Flask:
     """The application for these study folders.
 
     `known` are the files that the supervisor has open for each of them, if there is one. When
-    `tolerant`, a study whose database cannot be opened gets pages that say so.
+    `tolerant`, a study whose database cannot be opened gets pages that say so. Participants who
+    send `bots_secret` are simulated.
     """
     app = Flask(
         "server",
@@ -96,9 +98,11 @@ def create_app(
             Control(database, clock),
             faces(study),
         )
+    app.extensions["bots_secret"] = bots_secret
     app.extensions["studies"] = served
     app.extensions["unopened"] = unopened
     health.install(app, clock)
+    home.install(app, clock)
     app.register_blueprint(participant.pages)
     assets.install(app)
     guard.install(app, clock)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from lore_active.errors import InvalidParameter
+from lore_active.errors import InvalidParameter, LoreError
 from lore_active.folder import InvalidStudy, load
 from lore_active.problems import Problem, printable
 from lore_active.sense import cautions
@@ -87,6 +87,10 @@ def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
                 click.echo(f"{where}{problem}")
             if study is not None:
                 click.echo(where + _words(study))
+                if held := reports[-1]["data"]:
+                    click.echo(f"{where}It holds: {held['text']}.")
+                if unreadable := reports[-1]["data_problem"]:
+                    click.echo(f"{where}Warning: its data cannot be read: {unreadable}")
                 for caution in cautions(study.settings):
                     click.echo(f"{where}Warning: {caution}")
     ok = all(report["ok"] for report in reports)
@@ -113,6 +117,25 @@ def _report(
         ],
         "warnings": [] if study is None else list(cautions(study.settings)),
         "summary": None if study is None else summary(study),
+        **_data(study),
+    }
+
+
+def _data(study: LoadedStudy | None) -> dict[str, Any]:
+    """What the study holds already."""
+    # Studies are mostly checked before they have begun; then nothing of this is needed.
+    if study is None or not (study.folder / "study.db").exists():
+        return {"data": None, "data_problem": ""}
+    from server.clock import now
+    from server.holdings import of_folder
+
+    try:
+        held = of_folder(study.folder, now)
+    except LoreError as error:
+        return {"data": None, "data_problem": str(error)}
+    return {
+        "data": None if held is None else {**held.plain(), "text": str(held)},
+        "data_problem": "",
     }
 
 

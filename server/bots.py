@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import threading
@@ -13,10 +14,12 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import click
 import numpy as np
 
+from lore_active.errors import InvalidParameter
 from lore_active.observers import Habits, Observer, gaussian_space
 from lore_active.positions import read_positions
 from lore_active.study import LoadedStudy
 from lore_active.types import Floats
+from server import simulated
 from server.children import stop_signal
 from server.opening import load_study
 from server.stimuli import items_by_name
@@ -54,8 +57,9 @@ class Page(HTMLParser):
 class Browser:
     """A connection that is kept, with retries: the same request may be sent twice."""
 
-    def __init__(self, address: str, stop: threading.Event) -> None:
+    def __init__(self, address: str, stop: threading.Event, secret: str = "") -> None:
         self.address = address
+        self._secret = secret
         self._stop = stop
         self._connection: http.client.HTTPConnection | None = None
         self.status = 0
@@ -102,6 +106,8 @@ class Browser:
             )
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         headers = {"User-Agent": "lore-active bot"}
+        if self._secret:
+            headers[simulated.HEADER] = self._secret
         if method == "POST":
             headers["HX-Request"] = "true"
             headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -136,6 +142,10 @@ class Bot:
         self._browser = browser
         self._think = think
         self._rng = np.random.default_rng(seed)
+        self._lapse = study.settings.bots.lapse
+        self._keys = {
+            (one.anchor, frozenset((one.nearer, one.farther))): one.nearer for one in study.catches
+        }
 
     def take_part(self, label: str, stop: threading.Event) -> int | None:
         """Go through the study; gives the number of answers, or None if not let in."""
@@ -164,7 +174,7 @@ class Bot:
             onset, begun = 1000 * time.time(), time.perf_counter()
             stop.wait(seconds)
             rt = round(1000 * (time.perf_counter() - begun), 1)
-            fields["side"] = self._observer.answer(anchor, left, right)
+            fields["side"] = self._side(anchor, left, right)
             # As the pages measure it: less, and a bot would be taken for a forger.
             fields["timings"] = json.dumps(
                 {"rt_ms": rt, "onset_at": onset, "response_at": onset + rt}
@@ -173,6 +183,18 @@ class Bot:
             name, value = page.buttons[0]
             fields[name] = value
         return fields
+
+    def _side(self, anchor: int, left: int, right: int) -> str:
+        """What the bot sees nearer; what the study says is nearer, the bot sees so as well."""
+        said = self._observer.answer(anchor, left, right)
+        known = self._keys.get((anchor, frozenset((left, right))))
+        if anchor in (left, right):
+            known = anchor
+        if known is None:
+            return said
+        if self._rng.random() < self._lapse:
+            return "left" if self._rng.random() < 0.5 else "right"
+        return "left" if known == left else "right"
 
 
 def space_of(study: LoadedStudy, seed: int) -> Floats:
@@ -184,22 +206,37 @@ def space_of(study: LoadedStudy, seed: int) -> Floats:
 
 
 def run_bots(
-    study: LoadedStudy, address: str, count: int, seed: int, think: float, stop: threading.Event
+    study: LoadedStudy,
+    address: str,
+    count: int,
+    seed: int,
+    think: float,
+    stop: threading.Event,
+    secret: str = "",
 ) -> None:
-    """Keep `count` bots busy, each followed by a new one, until nobody is let in any more."""
+    """Keep `count` bots busy, each followed by a new one, until nobody is let in any more.
+
+    With the server's secret they are simulated participants; without it they come as people do.
+    """
     space, names = space_of(study, seed), items_by_name(study)
     settings = study.settings.bots
     habits = Habits(noise=settings.noise, lapse=settings.lapse)
+    # Another run's bots are other participants, also where the study goes on.
+    run = hashlib.sha256(secret.encode()).hexdigest()[:6] if secret else str(seed)
+    turned_away: set[int] = set()
 
     def one_after_the_other(place: int) -> None:
         person = 0
         while not stop.is_set():
             own = int(np.random.SeedSequence([seed, place, person]).generate_state(1)[0])
-            browser = Browser(address, stop)
+            browser = Browser(address, stop, secret)
             bot = Bot(study, names, Observer(space, habits, own), browser, think, own)
             try:
-                if bot.take_part(f"bot-{seed}-{place + 1}-{person + 1}", stop) is None:
+                if bot.take_part(f"bot-{run}-{place + 1}-{person + 1}", stop) is None:
+                    if browser.status == 403:
+                        raise PermissionError(f"{address} does not know these bots.")
                     # Full or stopped; it may be reopened.
+                    turned_away.add(place)
                     stop.wait(2.0)
                     continue
             except (InterruptedError, ConnectionError):
@@ -215,8 +252,14 @@ def run_bots(
     ]
     for thread in threads:
         thread.start()
+    said = False
     while not stop.wait(0.5):
-        pass
+        if len(turned_away) == count and not said:
+            said = True
+            print(
+                f"{study.name}: the bots have finished. The study is open to people as before.",
+                flush=True,
+            )
     for thread in threads:
         thread.join(2.0)
 
@@ -229,7 +272,10 @@ def run_bots(
 @click.option("--think", type=float, default=1.0)
 def main(folder: Path, address: str, bots: int, seed: int, think: float) -> None:
     """Let simulated people take part in this study; for the supervisor."""
-    run_bots(load_study(folder), address, bots, seed, think, stop_signal())
+    secret = simulated.take_secret()
+    if not secret:
+        raise InvalidParameter("Bots are started by `lore-active serve --bots`, which marks them.")
+    run_bots(load_study(folder), address, bots, seed, think, stop_signal(), secret)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ MEANINGS = {
     "seq": "place in the order in which answers were stored, from 1",
     "participant": "number of the participant, from 1, in order of arrival",
     "excluded": "1 if the participant is excluded from the model now",
+    "simulated": "1 if the participant is a program of lore-active (a bot), not a person",
     "slot": "place in the participant's session, from 0; practice is below 0",
     "purpose": "cover, active (chosen by the model), random, catch, repeat or practice",
     "origin": "learner, schedule, or fallback (the queue was empty)",
@@ -34,7 +35,13 @@ MEANINGS = {
     "asked_at_utc": "when the question was given to the participant (ISO 8601)",
     "model_version": "version of the model when the question was made; 0: none yet",
     "question": "number of the question",
+    "background": "colour of the page around the stimuli, as the page measured it; empty without "
+    "JavaScript (`trial.background` is then the colour)",
     "fitted": "1 if the newest model was fitted to the answer",
+    "day_utc": "the day (UTC) on which the participant came, or the answer was received",
+    "session_ms": "milliseconds from the participant's arrival to the answer",
+    "duration_ms": "milliseconds from the participant's arrival to finishing or declining; empty: "
+    "neither",
     "arrived_at_utc": "when the participant came (ISO 8601)",
     "finished_at_utc": "when the participant finished or declined (ISO 8601)",
     "stage": "how far the participant got",
@@ -60,7 +67,8 @@ MEANINGS = {
     "sampleAlg": "how the question was chosen: random, adaptive, repeat, check (a catch trial with "
     "the anchor among its options) or catch (another one)",
     "sampleSet": "test for random questions and their repeats, train for all others; NA where the "
-    "answer does not count for the model (catch trials, excluded participants)",
+    "answer does not count for the model (catch trials, excluded participants, and simulated "
+    "ones where people have answered)",
     "head": "number of the anchor, from 0",
     "winner": "number of the option chosen (nearer)",
     "loser": "number of the other option (farther)",
@@ -90,7 +98,7 @@ def dictionary(
     notes: Sequence[str] = (),
 ) -> Path:
     """Write the meaning of every column of these files, and how the answers add up."""
-    lines = ["# Data dictionary", ""]
+    lines = ["# Data dictionary", "", *simulated_lines(counts)]
     for file, names in columns.items():
         lines += [f"## {file}", "", "| column | meaning |", "|---|---|"]
         lines += [f"| {name} | {MEANINGS[name]} |" for name in names] + [""]
@@ -99,6 +107,25 @@ def dictionary(
     lines += adding_up(counts)
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
+
+
+def simulated_note(counts: AnswerCounts) -> str:
+    """Whether data are simulated, in a sentence for those who get the files; empty if none are."""
+    if counts.simulated_left_out:
+        return (
+            f"{counts.simulated_left_out:,} answers of simulated participants (bots) are not "
+            "counted, and are left out unless the export was made with --simulated."
+        )
+    if counts.simulated:
+        which = "All" if counts.simulated == counts.answers else f"{counts.simulated:,} of the"
+        return f"Simulated data: {which} {counts.answers:,} answers are from bots, not from people."
+    return ""
+
+
+def simulated_lines(counts: AnswerCounts) -> list[str]:
+    """The same as a paragraph of Markdown."""
+    note = simulated_note(counts)
+    return [f"**{note}**", ""] if note else []
 
 
 def adding_up(counts: AnswerCounts) -> list[str]:

@@ -16,6 +16,7 @@ COMMANDS.homes |= {
     "export": "server.analysing:export",
     "import": "server.importing:command",
     "replay": "server.analysing:again",
+    "reset": "server.resetting:reset",
     "forget": "server.forgetting:forget",
     "recover": "server.recovering:recover",
     "plan": "server.planning:command",

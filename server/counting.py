@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from server.store import learning, models, priors
+from server.store import collection, learning, models, priors
 from server.store import monitoring as store
 from server.store.collection import UNDER_WAY
 from server.store.database import Connection
@@ -26,11 +26,14 @@ MINUTE_MS = 60_000
 class AnswerCounts:
     """A study's answers.
 
+    Answers of simulated participants count like all others as long as nobody else has answered
+    (or the study wants them in its model); then they are in no count but simulated_left_out.
     answers: trials that are over, practice aside; the sum of the six that follow. excluded: of
     participants who are excluded now. quarantined: rows that no model can use. catches: to
     questions with a known answer. skipped, timed_out: trials without a choice. counted: all
     others, late ones and repeats included; these are for the model. imported: answers from
-    elsewhere that count, too. fitted: what the newest model was fitted to.
+    elsewhere that count, too. fitted: what the newest model was fitted to. simulated: those of
+    `answers` that simulated participants gave. simulated_left_out: theirs that are not in it.
     """
 
     practice: int
@@ -43,6 +46,8 @@ class AnswerCounts:
     counted: int
     imported: int
     fitted: int
+    simulated: int = 0
+    simulated_left_out: int = 0
 
     @property
     def waiting(self) -> int:
@@ -56,12 +61,13 @@ class AnswerCounts:
 
 @dataclass(frozen=True)
 class ParticipantCounts:
-    """A study's participants.
+    """A study's participants, simulated ones among them where their answers count.
 
     arrived: all who opened the study; the sum of the next four. finished: answered all trials.
     declined: did not consent. under_way: may still answer. left: have been idle for
     session.idle_minutes, or came back too late. answered: gave one answer or more, practice aside.
-    excluded: are excluded now.
+    excluded: are excluded now. simulated: those of `answered` that are simulated.
+    simulated_left_out: simulated participants that are in none of these.
     """
 
     arrived: int
@@ -71,6 +77,8 @@ class ParticipantCounts:
     left: int
     answered: int
     excluded: int
+    simulated: int = 0
+    simulated_left_out: int = 0
 
 
 def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
@@ -117,15 +125,22 @@ class RunningCounts:
     def counts(self, c: Connection, people: Iterable[Person]) -> AnswerCounts:
         """The counts with the exclusions, imports and models that there are now."""
         fates = self._fates.copy()
-        excluded = {one.id for one in people if one.excluded}
+        people, out = list(people), simulated_left_out(c)
+        bots = {one.id for one in people if one.simulated} & self._of.keys()
+        simulated = sum(self._of[bot].total() - self._of[bot]["practice"] for bot in bots)
+        for bot in bots if out else ():
+            fates -= self._of[bot]
+        excluded = {one.id for one in people if one.excluded and not (out and one.simulated)}
         for number in excluded & self._of.keys():
             fates -= self._of[number]
             fates["practice"] += self._of[number]["practice"]
             fates["excluded"] += self._of[number].total() - self._of[number]["practice"]
         for one in store.quarantined(c):
-            out = one.participant in excluded
-            fates[fate(one.purpose, one.side, out, False)] -= one.count
-            fates[fate(one.purpose, one.side, out, True)] += one.count
+            if out and one.participant in bots:
+                continue
+            gone = one.participant in excluded
+            fates[fate(one.purpose, one.side, gone, False)] -= one.count
+            fates[fate(one.purpose, one.side, gone, True)] += one.count
         return AnswerCounts(
             practice=fates["practice"],
             answers=fates.total() - fates["practice"],
@@ -137,6 +152,8 @@ class RunningCounts:
             counted=fates["counted"],
             imported=priors.counting(c),
             fitted=models.latest_fitted(c)[0],
+            simulated=0 if out else simulated,
+            simulated_left_out=simulated if out else 0,
         )
 
 
@@ -147,20 +164,37 @@ def answer_counts(c: Connection) -> AnswerCounts:
     return running.counts(c, store.people(c))
 
 
+def simulated_left_out(c: Connection) -> bool:
+    """Whether answers of simulated participants do not count: people have answered, too."""
+    return collection.simulated_out(c) is not None
+
+
+def counting(people: Iterable[Person], left_out: bool) -> list[Person]:
+    """The participants who count: all but simulated ones, where these are left out."""
+    return [one for one in people if not (left_out and one.simulated)]
+
+
 class Fates:
     """What becomes of single answers, for files that have them row by row."""
 
     def __init__(self, c: Connection) -> None:
         self._quarantined = learning.quarantined_answers(c)
         self._up_to_seq = models.latest_fitted(c)[1]
+        self.simulated_left_out = simulated_left_out(c)
 
-    def counted(self, seq: int, purpose: str, side: str, excluded: bool) -> bool:
+    def counted(
+        self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
+    ) -> bool:
         """Whether an answer counts for the model."""
+        if simulated and self.simulated_left_out:
+            return False
         return fate(purpose, side, excluded, seq in self._quarantined) == "counted"
 
-    def fitted(self, seq: int, purpose: str, side: str, excluded: bool) -> bool:
+    def fitted(
+        self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
+    ) -> bool:
         """Whether the newest model was fitted to an answer."""
-        return seq <= self._up_to_seq and self.counted(seq, purpose, side, excluded)
+        return seq <= self._up_to_seq and self.counted(seq, purpose, side, excluded, simulated)
 
 
 def present(now: int, idle_minutes: int) -> tuple[int, int]:
@@ -178,8 +212,11 @@ def is_under_way(one: Person, since: int, until: int) -> bool:
     return one.stage in UNDER_WAY and since <= one.seen_at <= until
 
 
-def participant_counts(people: Sequence[Person], now: int, idle_minutes: int) -> ParticipantCounts:
-    """Everybody who came, by how far they got."""
+def participant_counts(
+    everybody: Sequence[Person], now: int, idle_minutes: int, left_out: bool = False
+) -> ParticipantCounts:
+    """Everybody who came, by how far they got; `left_out` is `simulated_left_out`."""
+    people = counting(everybody, left_out)
     finished = sum(one.stage in ("feedback", "finished") for one in people)
     declined = sum(one.stage == "declined" for one in people)
     since, until = present(now, idle_minutes)
@@ -192,4 +229,6 @@ def participant_counts(people: Sequence[Person], now: int, idle_minutes: int) ->
         left=len(people) - finished - declined - under_way,
         answered=sum(one.done > 0 for one in people),
         excluded=sum(bool(one.excluded) for one in people),
+        simulated=sum(bool(one.simulated) and one.done > 0 for one in people),
+        simulated_left_out=len(everybody) - len(people),
     )

@@ -22,8 +22,13 @@ def tidy(entry: Mapping[str, str]) -> dict[str, str]:
     return {str(name)[:100]: str(value)[:LONGEST_PARAMETER] for name, value in kept}
 
 
-def external_name(entry: Mapping[str, str]) -> str | None:
-    """Who somebody is to the recruiting service, if the link says so."""
+def external_name(entry: Mapping[str, str], simulated: bool = False) -> str | None:
+    """Who somebody is to the recruiting service, if the link says so.
+
+    Bots have names that no link can give: nobody can come back as one of them.
+    """
+    if simulated:
+        return f"simulated={entry.get('participant_label', '')}"
     for name in IDENTITIES:
         if entry.get(name):
             return f"{name}={entry[name]}"

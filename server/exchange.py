@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lore_active.study import LoadedStudy
-from server.columns import adding_up, dictionary
+from server.columns import adding_up, dictionary, simulated_lines
 from server.counting import Fates, answer_counts
 from server.exports import ANSWERS, Choice, Progress, answer_rows, csv_text, put
 from server.monitoring.picture import embedding_of
@@ -26,7 +26,7 @@ from server.store.database import Database
 
 TRIPLETTOOLS = (
     *("worker_id", "rt", "Center", "Left", "Right", "Answer"),
-    *("sampleAlg", "sampleSet", "head", "winner", "loser", "purpose", "excluded"),
+    *("sampleAlg", "sampleSet", "head", "winner", "loser", "purpose", "excluded", "simulated"),
 )
 TRIPLETTOOLS_ITEMS = ("number", "item", "path")
 TRIPLETTOOLS_EMBEDDING = ("worker_id", "item", "dim_0 …")
@@ -49,7 +49,7 @@ SALMON = (
     *(f"{role}_html" for role in _ROLES),
     *(f"{role}_filename" for role in _ROLES),
     *("time_received_since_start", "datetime_received", "start_time"),
-    *("puid_num_responses", "num_responses"),
+    *("puid_num_responses", "num_responses", "simulated"),
 )
 
 
@@ -61,7 +61,7 @@ def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[li
     """
     fates = database.read(Fates)
     before: dict[int, int] = {}
-    for rows in answer_rows(database, choice.without_excluded, progress):
+    for rows in answer_rows(database, choice, progress):
         found = []
         for row in rows:
             one = dict(zip(ANSWERS, row, strict=True))
@@ -69,8 +69,8 @@ def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[li
             one["waited_ms"] = received - before.get(who, one["asked_at_utc"])
             before[who] = received
             if one["purpose"] != "practice" and one["chosen"] is not None:
-                excluded = bool(one["excluded"])
-                one["counts"] = fates.counted(one["seq"], one["purpose"], one["side"], excluded)
+                marks = bool(one["excluded"]), bool(one["simulated"])
+                one["counts"] = fates.counted(one["seq"], one["purpose"], one["side"], *marks)
                 found.append(one)
         yield found
 
@@ -160,6 +160,7 @@ def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int
         number[other],
         purpose,
         row["excluded"],
+        row["simulated"],
     ]
 
 
@@ -239,6 +240,7 @@ def _salmon_row(
         "start_time": f"{start:.3f}",
         "puid_num_responses": so_far[row["participant"]],
         "num_responses": so_far.total(),
+        "simulated": row["simulated"],
     }
     return (cells[name] for name in SALMON)
 
@@ -259,30 +261,35 @@ def cblearn(
                 number[row["chosen"]],
                 number[_other(row)],
                 row["participant"],
+                row["simulated"],
             )
             for row in rows
         ]
-        parts.append(np.array(found, dtype=np.int32).reshape(-1, 4))
-    held = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int32)
+        parts.append(np.array(found, dtype=np.int32).reshape(-1, 5))
+    held = np.concatenate(parts) if parts else np.zeros((0, 5), dtype=np.int32)
     path = out / f"{study.name}_triplets.npz"
     np.savez(
         path,
         triplets=held[:, :3],
         participant=held[:, 3],
+        simulated=held[:, 4],
         items=np.array([item.key for item in study.items]),
     )
+    counts = database.read(answer_counts)
     lines = [
         "# Data dictionary",
         "",
+        *simulated_lines(counts),
         f"`{path.name}` (NumPy, no pickle):",
         "",
         "- `triplets`: one row an answer: anchor, nearer, farther (cblearn's list order), numbers",
         "  from 0. Only answers that count for the model: no practice, catch trials, skipped or",
         "  timed-out trials, and no excluded participants.",
         "- `participant`: who answered.",
+        "- `simulated`: 1 where that is a program of lore-active (a bot), not a person.",
         "- `items`: keys of the items, by number.",
         "",
-        *adding_up(database.read(answer_counts)),
+        *adding_up(counts),
     ]
     dictionary_file = out / "dictionary.md"
     dictionary_file.write_text("\n".join(lines), encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 from lore_active.formats import safe
 from lore_active.study import LoadedStudy
 from server.clock import now
-from server.counting import Fates
+from server.counting import Fates, simulated_left_out
 from server.monitoring.picture import embedding_of
 from server.store import models
 from server.store import monitoring as store
@@ -27,6 +27,7 @@ ANSWERS = (
     "seq",
     "participant",
     "excluded",
+    "simulated",
     "slot",
     "purpose",
     "origin",
@@ -43,10 +44,16 @@ ANSWERS = (
     "asked_at_utc",
     "model_version",
     "question",
+    "background",
     "fitted",
 )
-_EXCLUDED, _PURPOSE = ANSWERS.index("excluded"), ANSWERS.index("purpose")
-_SIDE = ANSWERS.index("side")
+PARTICIPANTS = (
+    *("participant", "excluded", "simulated", "stage", "trials", "done", "arrived_at_utc"),
+    *("finished_at_utc", "external", "entry", "user_agent", "feedback"),
+)
+ITEMS = ("item", "kind", "label", "alt", "text", "file")
+_EXCLUDED, _SIMULATED = ANSWERS.index("excluded"), ANSWERS.index("simulated")
+_PURPOSE, _SIDE = ANSWERS.index("purpose"), ANSWERS.index("side")
 # Two times, side by side.
 _RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
 
@@ -66,10 +73,26 @@ class Export:
 
 @dataclass(frozen=True)
 class Choice:
-    """What to leave out: excluded people, and who people are."""
+    """What to leave out: excluded people, and who people are.
+
+    Simulated participants are left out where people have answered, unless `simulated`. Psych-DS is
+    de-identified unless `identified`; `comments` keeps what participants wrote.
+    """
 
     without_excluded: bool = False
     pseudonyms: bool = False
+    simulated: bool = False
+    identified: bool = False
+    comments: bool = False
+
+    def keeps(self, excluded: bool, simulated: bool, left_out: bool) -> bool:
+        """Whether a participant is wanted; `left_out` is whether simulated ones do not count."""
+        if simulated and left_out and not self.simulated:
+            return False
+        return not (excluded and self.without_excluded)
+
+
+ALL = Choice()
 
 
 def put(path: Path, pieces: Iterator[str]) -> Path:
@@ -110,7 +133,7 @@ def _minute(minute: int) -> str:
 
 
 def answer_rows(
-    database: Database, without_excluded: bool = False, progress: Progress = lambda answers: None
+    database: Database, choice: Choice = ALL, progress: Progress = lambda answers: None
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Answers with the cells of ANSWERS, some thousand at once."""
     last = count = 0
@@ -120,22 +143,26 @@ def answer_rows(
         last = rows[-1][0]
         count += len(rows)
         progress(count)
-        kept = [row for row in rows if not row[_EXCLUDED]] if without_excluded else rows
         yield [
-            (*row, int(fates.fitted(row[0], row[_PURPOSE], row[_SIDE], bool(row[_EXCLUDED]))))
-            for row in kept
+            (*row, int(fates.fitted(row[0], row[_PURPOSE], row[_SIDE], *marks)))
+            for row in rows
+            if choice.keeps(*(marks := _marks(row)), fates.simulated_left_out)
         ]
+
+
+def _marks(row: tuple[Any, ...]) -> tuple[bool, bool]:
+    return bool(row[_EXCLUDED]), bool(row[_SIMULATED])
 
 
 def answers_csv(
     database: Database,
     study: LoadedStudy,
-    without_excluded: bool = False,
+    choice: Choice = ALL,
     progress: Progress = lambda answers: None,
 ) -> Iterator[str]:
     """Every answer, practice and excluded people included (each marked), unless unwanted."""
     yield csv_text([ANSWERS])
-    for rows in answer_rows(database, without_excluded, progress):
+    for rows in answer_rows(database, choice, progress):
         yield csv_text(
             (*row[:_RECEIVED], utc(row[_RECEIVED]), utc(row[_ASKED]), *row[_ASKED + 1 :])
             for row in rows
@@ -147,6 +174,30 @@ def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     z = embedding_of(database.read(models.latest_model), len(study.items))
     yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
+
+
+def participants_csv(database: Database, choice: Choice = ALL) -> Iterator[str]:
+    """Every participant, one a line."""
+    yield csv_text([PARTICIPANTS])
+    left_out = database.read(simulated_left_out)
+    for row in database.read(store.participants_for_export):
+        cells = dict(zip(PARTICIPANTS, row, strict=True))
+        if not choice.keeps(bool(cells["excluded"]), bool(cells["simulated"]), left_out):
+            continue
+        if choice.pseudonyms:
+            cells.update(external="", entry="{}", user_agent="", feedback="")
+        cells["arrived_at_utc"] = utc(cells["arrived_at_utc"])
+        cells["finished_at_utc"] = utc(cells["finished_at_utc"])
+        yield csv_text([cells.values()])
+
+
+def items_csv(study: LoadedStudy) -> Iterator[str]:
+    """Every item, one a line."""
+    yield csv_text([ITEMS])
+    yield csv_text(
+        (item.key, item.kind, item.label, item.alt, item.text, item.file.name if item.file else "")
+        for item in study.items
+    )
 
 
 def events_jsonl(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[str]:

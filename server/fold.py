@@ -19,7 +19,7 @@ from lore_active.selection import selector_named
 from lore_active.stopping import Decision, RankSettled
 from lore_active.study import LoadedStudy
 from lore_active.types import Mapper
-from server.store import learning, priors
+from server.store import collection, learning, priors
 from server.store.database import Database
 from server.store.learning import Change, Step, Told, WebQuery
 from server.store.models import ModelRow
@@ -109,7 +109,7 @@ class Fold:
         queries, told, changes = self.database.read(
             lambda c: (
                 learning.web_queries(c, before.up_to_query, step.up_to_query),
-                learning.told(c, before.up_to_seq, step.up_to_seq),
+                learning.told(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
                 learning.changes(c, before.up_to_event, step.up_to_event),
             )
         )
@@ -128,14 +128,15 @@ class Fold:
             number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
             if number is None:
                 raise UnknownQuery(f"Question {answer.query} is not one that the learner knows.")
-            if answer.chosen is None:
+            if answer.chosen is None or answer.left_out:
+                # What only a simulated participant was asked may be asked again.
                 self.learner.skip(number)
                 continue
             side = self.learner.query(number).side_of(answer.chosen)
             self.learner.tell(number, side, str(answer.participant))
         changes = [one for one in changes if one.participant not in self.fixed]
         for change in changes:
-            self._change(change)
+            self._change(change, step)
         return numbers, bool(changes)
 
     def unusable(self, step: Step, before: Step) -> list[Unusable]:
@@ -146,7 +147,7 @@ class Fold:
         queries, told = self.database.read(
             lambda c: (
                 learning.web_queries(c, before.up_to_query, step.up_to_query),
-                learning.told(c, before.up_to_seq, step.up_to_seq),
+                learning.told(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
             )
         )
         found, items = [], range(self.learner.n_objects)
@@ -178,7 +179,7 @@ class Fold:
             return f"item {answer.chosen} is no option of question {answer.query}: {known}"
         return ""
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: Change, step: Step) -> None:
         if change.kind in ("prior", "prior_out"):
             number = change.prior
             assert number is not None
@@ -188,6 +189,12 @@ class Fold:
                 self.learner.exclude(source)
             else:
                 self.learner.add(self.database.read(lambda c: priors.rows(c, [number])), source)
+            return
+        if change.kind == collection.SIMULATED_OUT:
+            so_far = self.database.read(lambda c: learning.simulated_until(c, step.up_to_seq))
+            self.learner.exclude(*map(str, so_far), release=True)
+            return
+        if self.database.read(lambda c: learning.settled_before(c, change)):
             return
         act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
         act(str(change.participant))
@@ -293,6 +300,7 @@ def model_row(learner: Learner, step: Step) -> ModelRow:
         "spectrum": estimate.spectrum.tolist(),
         "evidence": [asdict(one) for one in estimate.evidence],
         "progressive": asdict(estimate.progressive),
+        "prequential": asdict(learner.prequential),
         "ceiling": estimate.ceiling,
         "random_share": learner.random_share,
     }

@@ -17,7 +17,7 @@ from lore_active.matching import By, matched
 from server import log
 from server.clock import now
 from server.opening import DATABASE, load_study, open_study, reading
-from server.store import priors
+from server.store import chain, chain_verification, priors
 from server.store.database import Connection, Result
 from server.store.priors import Prior
 
@@ -79,6 +79,8 @@ def _study_again(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
         for left in folder.glob(f"{DATABASE}*"):
             left.unlink()
         raise
+    # What an older version recorded does not cover columns that were added since.
+    database.write(lambda c: chain_verification.keep_covered(c, now(), chain.SCHEMA))
     database.close()
     words = [
         f"{study.name}: {len(where)} rows are in {folder / DATABASE}.",

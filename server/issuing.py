@@ -65,12 +65,13 @@ class Issuer:
 
     def note(self, asked: Issued, side: Side) -> Note:
         """What the next page says about an answer that was taken."""
+        if asked.slot >= 0:
+            return "timed_out" if side == "timeout" else ""
+        if side == "skip":
+            return "practice_skipped"
         if side == "timeout":
-            return "timed_out"
-        if asked.slot >= 0 or asked.nearer is None or side == "skip":
-            return ""
-        chosen = asked.left if side == "left" else asked.right
-        return "practice_right" if chosen == asked.nearer else "practice_wrong"
+            return "practice_timed_out"
+        return "practice_right" if side == expected(asked) else "practice_wrong"
 
     def _wanted(self, c: Connection, who: Participant, slot: int) -> tuple[NewQuery | None, bool]:
         """The question that the schedule itself decides (None: the learner's best), and sides."""
@@ -161,6 +162,13 @@ class Issuer:
             1.0 / (everything - had),
             f"{seed}/{who.id}/{slot}",
         )
+
+
+def expected(asked: Issued) -> Side | None:
+    """The side of the known answer, if there is one."""
+    if asked.nearer is None:
+        return None
+    return "left" if asked.nearer == asked.left else "right"
 
 
 def _seed(c: Connection) -> int:

@@ -12,13 +12,16 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 
 from lore_active.errors import LoreError
-from server import passwords
+from server import passwords, simulated
 from server.backing import Backups
 from server.clock import now
 from server.guarding import FilesLost, Guard
+from server.holdings import holdings
 from server.listening import listen, stop_new_connections
+from server.rehearsing import Purpose
 from server.supervised import Child, WebChild, WorkerChild
 
 POLL_SECONDS = 0.1
@@ -49,18 +52,21 @@ class Supervisor:
         proxy: str = "",
         patience: float = PATIENCE_SECONDS,
         web_patience: float = WEB_PATIENCE_SECONDS,
+        rehearsal: Purpose | None = None,
     ) -> None:
         self.say = say
         self.guards: list[Guard] = []
         self.backups: list[Backups] = []
-        secret = os.environ.pop(passwords.VARIABLE, None)
+        password = os.environ.pop(passwords.VARIABLE, None)
         with ExitStack() as stack:
             for folder in folders:
                 # Everything that is wrong with a study is said before anything starts.
                 guard = Guard(folder, now, say)
                 stack.callback(guard.end)
                 self.guards.append(guard)
-                passwords.prepare(guard.study.folder, secret)
+                if rehearsal is not None:
+                    guard.database.write(lambda c: rehearsal.note(c, now()))
+                passwords.prepare(guard.study.folder, password)
                 study, minutes = guard.study, guard.study.settings.storage.backup_minutes
                 self.backups.append(Backups(study.folder, study.name, minutes, say, guard.files))
             self.listener = listen(host, port)
@@ -82,8 +88,10 @@ class Supervisor:
             self.listener.close()
             command += ["--host", host, "--port", str(self.port)]
             web = 1
+        secret = simulated.environment(simulated.new_secret() if bots else "")
         self.web = [
-            WebChild(command, keep, (self.reached, self.port), web_patience) for _ in range(web)
+            WebChild(command, keep, (self.reached, self.port), web_patience, secret)
+            for _ in range(web)
         ]
         self.workers = [
             WorkerChild(
@@ -106,6 +114,7 @@ class Supervisor:
                     f"--seed={seed}",
                     f"--think={think}",
                 ],
+                environment=secret,
             )
             for folder, guard in zip(folders, self.guards, strict=True)
             if bots
@@ -133,6 +142,7 @@ class Supervisor:
                 self.say(f"{name}")
                 self.say(f"  participants  {self.address}/s/{name}/")
                 self.say(f"  monitor       {self.address}/monitor/{name}/")
+                self.say(f"  holds         {self._holds(guard)}")
                 if not passwords.exists(guard.study.folder):
                     folder = guard.study.folder
                     self.say(f"  no password   set one with: lore-active password {folder}")
@@ -145,6 +155,13 @@ class Supervisor:
             lost = self._end()
         if lost:
             raise FilesLost(" ".join(lost))
+
+    def _holds(self, guard: Guard) -> str:
+        held = guard.database.read(lambda c: holdings(c, guard.study, now()))
+        if held.answers and held.simulated == held.answers and not self.bots:
+            folder = guard.study.folder
+            return f"{held} (`lore-active reset {quote(str(folder))}` clears them)"
+        return str(held)
 
     def _look_after(self) -> None:
         for child in self.children:

@@ -12,7 +12,14 @@ from lore_active.errors import LoreError
 from server.children import BACKLOG
 
 SO_ATTACH_FILTER = 26
-RETURN = 0x06  # the one instruction of the filter: how many bytes of a packet pass
+# A filter for packets, as Linux reads it: (code, jump if true, jump if false, value) each.
+# Byte 13 of a TCP header holds its flags; packets with the second one ask for a new connection.
+NO_NEW_CONNECTIONS = (
+    (0x30, 0, 0, 13),
+    (0x45, 0, 1, 0x02),
+    (0x06, 0, 0, 0),
+    (0x06, 0, 0, 0xFFFFFFFF),
+)
 
 
 class CannotListen(LoreError):
@@ -32,17 +39,19 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def stop_new_connections(listener: socket.socket) -> None:
-    """Keep new connections out of the accept queue; those in it can still be accepted.
+    """Keep new connections out of the accept queue; those begun before can still be accepted.
 
     Closing a listening socket resets every connection in its queue, also those that arrived since
-    the last `accept`. On Linux a filter that passes no packet keeps new ones out beforehand: their
-    clients try again by themselves, and are refused once the socket is closed.
+    the last `accept`. On Linux a filter keeps new ones out beforehand: their clients try again by
+    themselves, and are refused once the socket is closed. Connections that a client has begun to
+    make pass it, since that client already takes them for made.
     """
     if sys.platform != "linux":
         return
-    program = ctypes.create_string_buffer(struct.pack("=HBBI", RETURN, 0, 0, 0))
+    packed = b"".join(struct.pack("=HBBI", *one) for one in NO_NEW_CONNECTIONS)
+    program = ctypes.create_string_buffer(packed)
     # A number of instructions, and where they are, aligned as the system's compiler does.
-    described = struct.pack("@HP", 1, ctypes.addressof(program))
+    described = struct.pack("@HP", len(NO_NEW_CONNECTIONS), ctypes.addressof(program))
     # Where it is not allowed, a connection may be reset at the last moment, as on other systems.
     with contextlib.suppress(OSError):
         listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, described)

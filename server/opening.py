@@ -14,6 +14,7 @@ from lore_active.study import Item, LoadedStudy
 from server.store import backups, copies
 from server.store import collection as store
 from server.store.database import Connection, Database
+from server.store.errors import Damaged
 from server.store.files import FileIds
 
 DATABASE = "study.db"
@@ -77,8 +78,12 @@ def _refuse_lost(path: Path) -> None:
 
 
 @contextmanager
-def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStudy, Database]]:
+def reading(
+    folder: Path, clock: Callable[[], int], incomplete: bool = False
+) -> Iterator[tuple[LoadedStudy, Database]]:
     """The study and its data as they are now, for commands that only read.
+
+    `incomplete` is for the one that says what is missing: the row of the study's state may be, too.
 
     The database is a copy in a temporary folder: whatever is done with it, such as bringing an
     older format up to date, the study's own files stay as they are, and need not be writable.
@@ -97,9 +102,10 @@ def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStud
             meant = str(error).replace(str(copied), str(path)).replace(home, str(study.folder))
             raise type(error)(meant) from error
         try:
-            begun = database.read(lambda c: store.state(c) is not None)
-            if not begun:
+            if not database.read(store.has_begun):
                 raise InvalidParameter(f"{path} is empty, so there is no data.")
+            if not incomplete:
+                database.read(lambda c: _refuse_stateless(c, path))
             database.read(lambda c: _compare(c, study, contents(study)))
             yield study, database
         finally:
@@ -108,12 +114,18 @@ def reading(folder: Path, clock: Callable[[], int]) -> Iterator[tuple[LoadedStud
 
 def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
     wanted = contents(study)
-    if store.state(c) is None:
+    if not store.has_begun(c):
         store.begin_study(c, wanted, first_state(study))
         return
+    _refuse_stateless(c, study.folder / DATABASE)
     for number, content in _compare(c, study, wanted):
         # A better picture of the same thing is the experimenter's business; it is only noted.
         store.set_content(c, number, content)
+
+
+def _refuse_stateless(c: Connection, path: Path) -> None:
+    if store.state(c) is None:
+        raise Damaged.because(path, "the row of the table `state` is missing")
 
 
 def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[int, str]]:

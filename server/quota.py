@@ -18,13 +18,17 @@ class Quota:
         # The most that may have been promised to participants up to a number.
         self._most, self._counted = 0, 0
 
-    def room(self, c: Connection, state: State, now: int) -> int:
+    def room(self, c: Connection, state: State, now: int, simulated: bool = False) -> int:
         """How many questions a new participant can be promised.
+
+        Simulated participants share the budget with everybody; people do not share it with them.
 
         Counting what everybody was promised takes as long as there are people, and a crowd at the
         door would wait for it in turn. So first the most that it could be, which only grows with
         newcomers; the exact count only where that does not fit.
         """
+        if simulated:
+            return self._exact(c, state, now, simulated)
         newest = store.newest_participant(c)
         # A commit that fails takes its newest participants back: they are added up every time.
         sure = max(0, newest - MOST_TOGETHER)
@@ -35,7 +39,10 @@ class Quota:
         few = not state.budget_participants or newest < state.budget_participants
         if few and most + state.trials <= state.budget_answers:
             return state.trials
-        given, people = store.promised(c, *self._present_from_to(now))
+        return self._exact(c, state, now, simulated)
+
+    def _exact(self, c: Connection, state: State, now: int, simulated: bool) -> int:
+        given, people = store.promised(c, *self._present_from_to(now), simulated)
         if state.budget_participants and people >= state.budget_participants:
             return 0
         return min(state.trials, state.budget_answers - given)
@@ -49,7 +56,7 @@ class Quota:
         """After being away a participant goes on only if there is still room for the rest."""
         if who.stage not in store.UNDER_WAY:
             return who
-        given, people = store.promised(c, *self._present_from_to(now), but=who.id)
+        given, people = store.promised(c, *self._present_from_to(now), bool(who.simulated), who.id)
         full = state.budget_participants and not who.done and people >= state.budget_participants
         if state.status == "stopped" or given + who.trials > state.budget_answers or full:
             return store.change_participant(c, who.id, stage="expired", finished_at=now)

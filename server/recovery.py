@@ -205,8 +205,10 @@ def _opened(path: Path, to: Path, clock: Callable[[], int], name: str) -> Valid 
                 return wrong
         Database(to, clock).close()
         with closing(connect(to)) as connection:
-            if collection.state(connection) is None:
+            if not collection.has_begun(connection):
                 return "it is empty"
+            if collection.state(connection) is None:
+                return "the row of its table `state` is missing"
     except NewerDatabase:
         raise
     except UnicodeDecodeError:

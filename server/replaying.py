@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,8 @@ from lore_active.learner import Query
 from lore_active.model import Model
 from lore_active.reproducibility import fingerprint
 from lore_active.study import LoadedStudy
+from lore_active.verdict import verdict
+from server import standing
 from server.counting import answer_counts
 from server.fold import (
     BEFORE_ALL,
@@ -89,6 +92,8 @@ class Replayed:
     recovered: list[dict[str, Any]] = field(default_factory=list)
     cores: int = 1
     counts: dict[str, int] = field(default_factory=dict)
+    verdict: dict[str, str] = field(default_factory=dict)
+    """What can be said of the study, by the models that came out: stage, headline, explanation."""
 
 
 def replay(
@@ -157,7 +162,8 @@ def _check_steps(
     """Every step of the journal, made again."""
     cores = result.cores
     state = database.read(collection.state)
-    assert state is not None
+    # Where that row was deleted, the folder still says which seed the study began with.
+    seed = study.settings.seed if state is None else state.seed
     steps = database.read(learning.steps)
     result.fingerprint_match = database.read(models.fingerprints) <= {fingerprint()}
     result.erased = [one[0] for one in database.read(erasing.erased)]
@@ -165,7 +171,7 @@ def _check_steps(
     before, choices = BEFORE_ALL, deque[Callable[[], None]]()
     # Numerical work lets go of the interpreter, so threads are enough, and nothing is copied.
     with ThreadPoolExecutor(cores) as pool:
-        learner = new_learner(study, state.seed, mapper=pool.map if cores > 1 else map)
+        learner = new_learner(study, seed, mapper=pool.map if cores > 1 else map)
         fold = Fold(database, study, learner, timer)
         for done, step in enumerate(steps):
             progress(done, len(steps))
@@ -199,6 +205,23 @@ def _check_steps(
     # What was fitted is what came out here, not what the database says of it.
     fitted = 0 if learner.model is None else learner.model.up_to
     result.counts = replace(database.read(answer_counts), fitted=fitted).plain()
+    if state is None:
+        # Whether it was open, and with which budget, is lost: there is no verdict without.
+        return
+    at = steps[-1].at if steps else 0
+    collection_now, _ = database.read(lambda c: standing.parts(c, study, at))
+    said = verdict(collection_now, learner.findings)
+    result.verdict = {
+        "stage": said.stage,
+        "headline": said.headline,
+        "explanation": said.explanation,
+    }
+
+
+def _as_far_as_told(stored: str, now: str) -> bool:
+    """Whether a summary is the same in all that it holds: earlier versions told less."""
+    told, again = json.loads(stored), json.loads(now)
+    return all(name in again and again[name] == value for name, value in told.items())
 
 
 class _Checks:
@@ -229,6 +252,7 @@ class _Checks:
                 one.name
                 for one in fields(ModelRow)
                 if getattr(stored, one.name) != getattr(now, one.name)
+                and not (one.name == "summary" and _as_far_as_told(stored.summary, now.summary))
             ]
             if other:
                 what = f"model {stored.version} does not come out so now: {', '.join(other)}."

@@ -10,10 +10,12 @@ from typing import Any
 
 from lore_active.errors import LoreError
 from lore_active.study import LoadedStudy
-from server.entry import ExitKind, exit_of, external_name, session_of, tidy
+from server.entry import external_name, session_of, tidy
 from server.issuing import Issuer
+from server.location import NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN, Location
+from server.pace import Pace
 from server.quota import Quota
-from server.stages import Note, Side, Stage, Trial, Turned, Welcome
+from server.stages import Note, Side, Stage, Turned, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
@@ -21,8 +23,6 @@ from server.store.database import Connection, Database
 
 LONGEST_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-# In `rested`: practice is over, and they have not yet said that they are ready.
-NOT_READY = -1
 
 
 class UnknownParticipant(LoreError):
@@ -45,27 +45,34 @@ class Service:
         self.clock = clock
         self._issuer = Issuer(study)
         self._quota = Quota(study)
+        self._pace = Pace(study)
+        self._location = Location(study, self._issuer, self._pace, clock)
 
     # ---- coming and going -----------------------------------------------------------------------
 
     def arrive(
-        self, entry: Mapping[str, str], token: str | None = None, agent: str = ""
+        self,
+        entry: Mapping[str, str],
+        token: str | None = None,
+        agent: str = "",
+        simulated: bool = False,
     ) -> Welcome | Turned:
         """Somebody opens the study's link: a newcomer, or one who comes back.
 
         `entry` holds the link's parameters, `token` what their browser remembers of an earlier
         visit. People whom the recruiter names are known by that name, whatever the browser says.
+        `simulated`: a bot of this server's own, which is marked as such for good.
         """
         entry = tidy(entry)
         if entry.get("assignmentId") == PREVIEW:
             return Turned("preview")
-        return self.database.write(lambda c: self._arrive(c, entry, token, agent[:500]))
+        return self.database.write(lambda c: self._arrive(c, entry, token, agent[:500], simulated))
 
     def _arrive(
-        self, c: Connection, entry: dict[str, str], token: str | None, agent: str
+        self, c: Connection, entry: dict[str, str], token: str | None, agent: str, simulated: bool
     ) -> Welcome | Turned:
         now = self.clock()
-        external = external_name(entry)
+        external = external_name(entry, simulated)
         known = None
         if external is not None:
             known = store.participant_known_as(c, external)
@@ -75,7 +82,7 @@ class Service:
             before = json.loads(known.entry)
             if known.stage == "finished" and session_of(entry) != session_of(before):
                 # A second session of the same person, not a reload of the first.
-                return Turned("already", *self._exit("already", entry))
+                return Turned("already", *self._location.exit("already", entry))
             if external is not None and entry != before and known.stage in store.STILL_HERE:
                 # The way out must name the assignment that they hold now, not one given back.
                 store.change_participant(
@@ -86,12 +93,15 @@ class Service:
         state = self._state(c)
         if state.status == "paused":
             return Turned("paused")
-        trials = self._quota.room(c, state, now)
-        if state.status == "stopped" or trials <= 0:
-            return Turned("full", *self._exit("full", entry))
+        trials = self._quota.room(c, state, now, simulated)
+        enough = simulated and store.simulated_stopped(c)
+        if state.status == "stopped" or trials <= 0 or enough:
+            return Turned("full", *self._location.exit("full", entry))
         new = store.add_participant(
-            c, secrets.token_urlsafe(18), external, entry, agent, trials, now
+            c, secrets.token_urlsafe(18), external, entry, agent, trials, now, simulated
         )
+        if simulated:
+            self._leave_simulated_out(c, now)
         return Welcome(new.token)
 
     # ---- from page to page ----------------------------------------------------------------------
@@ -101,36 +111,76 @@ class Service:
 
         def work(c: Connection) -> Stage:
             who = self._present(c, token)
-            return self._stage(c, store.change_participant(c, who.id, visit=who.visit + 1))
+            return self._location.stage(c, store.change_participant(c, who.id, visit=who.visit + 1))
 
         return self.database.write(work)
 
     def look(self, token: str, visit: int | None) -> Stage:
         """Where they are, for a window that asks by itself whether the study goes on."""
-        return self._act(token, visit, lambda who: False, lambda now: {})
+        return self._act(token, visit, lambda who: False, lambda who, now: {})
 
     def consent(self, token: str, agreed: bool, visit: int | None = None) -> Stage:
-        """They agree, or do not."""
-        stage = "instructions" if agreed else "declined"
-        at = "consented_at" if agreed else "finished_at"
+        """They agree, or do not: then they may take it back until they have seen an exit."""
+
+        def changes(who: Participant, now: int) -> dict[str, Any]:
+            if agreed:
+                return {"stage": "instructions", "consented_at": now}
+            return {
+                "stage": "declined",
+                "finished_at": None if self._location.declining_pays else now,
+            }
+
+        return self._act(token, visit, lambda who: who.stage == "consent", changes)
+
+    def leave(self, token: str) -> Stage:
+        """They have declined and mean it: now they are given the code or link for that."""
         return self._act(
-            token, visit, lambda who: who.stage == "consent", lambda now: {"stage": stage, at: now}
+            token,
+            None,
+            lambda who: who.stage == "declined" and who.finished_at is None,
+            lambda who, now: {"finished_at": now},
         )
+
+    def reconsider(self, token: str) -> Stage:
+        """They have declined and changed their mind: consent again, if there is still room."""
+
+        def work(c: Connection) -> Stage:
+            who, now, state = self._participant(c, token), self.clock(), self._state(c)
+            if self._location.undecided(who):
+                trials = self._quota.room(c, state, now, bool(who.simulated))
+                changes: dict[str, Any] = {"stage": "expired", "finished_at": now}
+                if trials > 0 and state.status != "stopped":
+                    changes = {"stage": "consent", "finished_at": None, "trials": trials}
+                    store.add_event(c, "reconsider", "participant", now, who.id)
+                who = store.change_participant(c, who.id, seen_at=now, **changes)
+            return self._location.stage(c, who)
+
+        return self.database.write(work)
 
     def begin(self, token: str, visit: int | None = None) -> Stage:
         """They have read the instructions."""
         stage = "practice" if self.study.settings.session.practice else "trials"
         return self._act(
-            token, visit, lambda who: who.stage == "instructions", lambda now: {"stage": stage}
+            token, visit, lambda who: who.stage == "instructions", lambda who, now: {"stage": stage}
         )
 
     def rest(self, token: str, done: int, visit: int | None = None) -> Stage:
-        """They come back from the break after `done` questions, or from practice (0)."""
+        """They continue from a page between questions; `done` says which page, as it said."""
 
         def due(who: Participant) -> bool:
+            if who.stage == "practice":
+                return (
+                    who.rested == PRACTICE_FEEDBACK
+                    and done == self._location.practice_slot(who) - 1
+                )
             return who.stage == "trials" and who.done == done != who.rested
 
-        return self._act(token, visit, due, lambda now: {"rested": done})
+        def changes(who: Participant, now: int) -> dict[str, Any]:
+            if who.stage == "practice" and self._location.practice_slot(who) >= 0:
+                return {"stage": "trials", "rested": NOT_READY}
+            return {"rested": 0 if who.stage == "practice" else done}
+
+        return self._act(token, visit, due, changes)
 
     def feedback(self, token: str, text: str) -> Stage:
         """They have written a comment, perhaps an empty one, and are done."""
@@ -139,7 +189,7 @@ class Service:
             token,
             None,
             lambda who: who.stage == "feedback",
-            lambda now: {**kept, "finished_at": now},
+            lambda who, now: {**kept, "finished_at": now},
         )
 
     def _act(
@@ -147,7 +197,7 @@ class Service:
         token: str,
         visit: int | None,
         due: Callable[[Participant], bool],
-        changes: Callable[[int], dict[str, Any]],
+        changes: Callable[[Participant, int], dict[str, Any]],
     ) -> Stage:
         """One step of a participant, if it is due; an older window takes none."""
 
@@ -156,8 +206,8 @@ class Service:
             if self._older(who, visit):
                 return _elsewhere(who, due(who))
             if due(who):
-                who = store.change_participant(c, who.id, seen_at=now, **changes(now))
-            return self._stage(c, who)
+                who = store.change_participant(c, who.id, seen_at=now, **changes(who, now))
+            return self._location.stage(c, who)
 
         return self.database.write(work)
 
@@ -205,7 +255,7 @@ class Service:
         if asked is None or asked.participant != who.id:
             raise UnknownQuestion("This question is not one of this participant's.")
         note: Note = ""
-        current = asked.side is None and asked.slot == self._current_slot(who)
+        current = asked.side is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
             if self._issuer.takes(asked, side, now):
                 late = away or now > asked.expires_at
@@ -218,13 +268,13 @@ class Service:
             who = self._quota.returned(c, who, self._state(c), now)
         if self._older(who, visit):
             return _elsewhere(who, current)
-        return replace(self._stage(c, who), note=note)
+        stage = self._location.stage(c, who)
+        return replace(stage, note=note) if stage.kind == "trial" or note == "not_taken" else stage
 
     def _practised(self, c: Connection, who: Participant, now: int) -> Participant:
-        practised = who.practised + 1
-        over = practised >= self.study.settings.session.practice
-        changes = {"stage": "trials", "rested": NOT_READY} if over else {}
-        return store.change_participant(c, who.id, practised=practised, seen_at=now, **changes)
+        return store.change_participant(
+            c, who.id, practised=who.practised + 1, rested=PRACTICE_FEEDBACK, seen_at=now
+        )
 
     def _done(self, c: Connection, who: Participant, now: int) -> Participant:
         changes: dict[str, Any] = {"done": who.done + 1, "seen_at": now}
@@ -232,12 +282,16 @@ class Service:
             wants_words = self.study.settings.session.feedback
             changes["stage"] = "feedback" if wants_words else "finished"
             changes["finished_at"] = None if wants_words else now
-        return store.change_participant(c, who.id, **changes)
+        who = store.change_participant(c, who.id, **changes)
+        if not who.simulated:
+            self._leave_simulated_out(c, now)
+            if who.stage == "trials" and self._pace.reminded(c, who, now):
+                who = store.change_participant(c, who.id, rested=SLOW_DOWN)
+        return who
 
-    def _current_slot(self, who: Participant) -> int | None:
-        if who.stage == "practice":
-            return who.practised - self.study.settings.session.practice
-        return who.done if who.stage == "trials" else None
+    def _leave_simulated_out(self, c: Connection, now: int) -> None:
+        if not self.study.settings.learning.simulated:
+            store.leave_simulated_out(c, now)
 
     # ---- where somebody is ----------------------------------------------------------------------
 
@@ -258,49 +312,6 @@ class Service:
         state = store.state(c)
         assert state is not None
         return state
-
-    def _stage(self, c: Connection, who: Participant) -> Stage:
-        plain = Stage(
-            who.stage,  # type: ignore[arg-type]
-            who.token,
-            who.visit,
-            done=who.done,
-            trials=who.trials,
-        )
-        if who.stage in ("finished", "declined", "expired"):
-            # Who never consented is no better off than those who come when the study is full.
-            absent = who.stage == "expired" and who.consented_at is None
-            plain = replace(plain, kind="full") if absent else plain
-            code, address = self._exit(plain.kind, json.loads(who.entry))  # type: ignore[arg-type]
-            return replace(plain, code=code, address=address)
-        if who.stage not in ("practice", "trials"):
-            return plain
-        now, state = self.clock(), self._state(c)
-        if state.status == "paused":
-            return replace(plain, kind="paused")
-        if who.stage == "trials":
-            if who.rested == NOT_READY:
-                return replace(plain, kind="ready")
-            every = self.study.settings.session.break_every
-            if every and who.done and who.done % every == 0 and who.rested != who.done:
-                return replace(plain, kind="break")
-        slot = self._current_slot(who)
-        assert slot is not None
-        asked = self._issuer.lease(c, who, slot, now)
-        following = slot + 1
-        upcoming: tuple[int, ...] = ()
-        if following < who.trials:
-            ahead = self._issuer.lease(c, who, following, now)
-            upcoming = (ahead.anchor, ahead.left, ahead.right)
-        return replace(
-            plain,
-            kind="practice" if slot < 0 else "trial",
-            trial=Trial(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
-            upcoming=upcoming,
-        )
-
-    def _exit(self, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:
-        return exit_of(self.study.settings.completion, kind, entry)
 
 
 def _elsewhere(who: Participant, refused: bool) -> Stage:

@@ -154,14 +154,18 @@ def _words(record: dict[str, Any]) -> str:
     if not record.get("summary"):
         return (
             f"{record['answers']:6d} answers  rank {record['rank']}  {accuracy}"
-            f"progressive {100 * record['progressive_accuracy']:5.1f} %  {record['decision']}"
+            f"prequential {_share(record['prequential_accuracy'])}  {record['headline']}"
         )
     truth = "" if record["true_rank"] is None else f"The people used {record['true_rank']}.\n"
     return (
-        f"{record['words']}\n{truth}"
+        f"{record['headline']} {record['explanation']}\n{truth}"
         f"selecting {record['select_seconds']:.1f} s, refits {record['refit_seconds']:.1f} s, "
         f"audits {record['audit_seconds']:.1f} s"
     )
+
+
+def _share(value: float | None) -> str:
+    return "    –  " if value is None else f"{100 * value:5.1f} %"
 
 
 def _line(end: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from server.children import BACKLOG, TOLD_WHY, TRY_AGAIN
@@ -33,8 +34,15 @@ class Child:
 
     longest_pause = 30.0
 
-    def __init__(self, name: str, command: list[str], keep: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        keep: tuple[int, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name, self.command, self.keep = name, command, keep
+        self.environment = environment or {}
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.pause = FIRST_PAUSE
@@ -49,7 +57,7 @@ class Child:
             self.command,
             stdin=subprocess.PIPE,
             pass_fds=self.keep if os.name == "posix" else (),
-            env={**os.environ, **QUIET},
+            env={**os.environ, **QUIET, **self.environment},
             # Ctrl-C is for us alone: we end the children in order.
             start_new_session=True,
         )
@@ -169,7 +177,12 @@ class WebChild(Child):
     longest_pause = FIRST_PAUSE
 
     def __init__(
-        self, command: list[str], keep: tuple[int, ...], address: tuple[str, int], patience: float
+        self,
+        command: list[str],
+        keep: tuple[int, ...],
+        address: tuple[str, int],
+        patience: float,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.patience = patience
         self._socket: socket.socket | None = None
@@ -180,7 +193,7 @@ class WebChild(Child):
             command = [*command, "--probed", str(self._socket.fileno())]
             keep = (*keep, self._socket.fileno())
         # Elsewhere a socket cannot be handed on, but there is only one web process.
-        super().__init__("web process", command, keep)
+        super().__init__("web process", command, keep, environment)
         self._address = address
         self._answered_at = 0.0
         self._report: dict[str, Any] = {}

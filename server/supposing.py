@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lore_active.errors import LoreError
-from lore_active.problems import Problem, shown, unknown
+from lore_active.problems import Problem, shown
 from lore_active.settings import all_keys, rule_of
 from lore_active.study import Study
 from server.store.monitoring import Person
@@ -38,18 +39,26 @@ class Change(Struct, frozen=True):
     restore: tuple[int, ...] = ()
 
 
-# By the name on the command line: the key of study.toml that has the same rule.
-_TOML = {
+# Keys of study.toml that make a difference to answers that are there already.
+SETTINGS = (
+    "learning.selector",
+    "stopping.confidence",
+    "stopping.audits",
+    "stopping.min_answers",
+)
+# As these keys were called before.
+OLDER = {
     "selector": "learning.selector",
     "stop.confidence": "stopping.confidence",
     "stop.audits": "stopping.audits",
     "stop.min_answers": "stopping.min_answers",
 }
 KINDS: dict[str, Any] = {
+    **{key: all_keys()[key].type for key in SETTINGS},
     "lam": Annotated[float, Meta(gt=0.0)],
-    **{name: all_keys()[key].type for name, key in _TOML.items()},
 }
 KEYS = (*KINDS, *PEOPLE)
+MAX_NEAR = 3
 
 
 def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Change:
@@ -57,12 +66,13 @@ def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Cha
     problems: list[Problem] = []
     values: dict[str, Any] = {}
     for word in words:
-        key, equals, text = word.partition("=")
+        given, equals, text = (part.strip() for part in word.partition("="))
+        key = OLDER.get(given, given)
         if not equals:
             rule = f"must be key=value, with a key of {', '.join(KEYS)}"
             problems.append(Problem(OPTION, word, "a lone word", rule))
         elif key not in KEYS:
-            problems.append(unknown(OPTION, key, key, KEYS))
+            problems.append(_unknown(key))
         elif key in values:
             problems.append(Problem(OPTION, key, f"given twice ({text})", "may be given once"))
         else:
@@ -75,16 +85,30 @@ def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Cha
     if problems:
         raise BadChange("\n".join(str(one) for one in problems))
     for name, value in values.items():
-        if name in _TOML:
-            table, _, key = _TOML[name].partition(".")
+        if name in SETTINGS:
+            table, _, key = name.partition(".")
             settings = replaced(settings, table, **{key: value})
     return Change(
         settings,
         values.get("lam"),
-        values.get("selector"),
+        values.get("learning.selector"),
         values.get("exclude", ()),
         values.get("restore", ()),
     )
+
+
+def _unknown(key: str) -> Problem:
+    """The problem of a key that cannot be supposed, with those that may have been meant."""
+    if key in all_keys():
+        what = "a key of study.toml that changes nothing about answers already given"
+        return Problem(OPTION, key, what, f"every key must be one of {', '.join(KEYS)}")
+    near = difflib.get_close_matches(key, KEYS, n=MAX_NEAR)
+    # The table was left out, or has another name: the last part alone may say which key is meant.
+    last = {one.rpartition(".")[2]: one for one in KEYS}
+    ends = difflib.get_close_matches(key.rpartition(".")[2], last, n=MAX_NEAR)
+    found = list(dict.fromkeys([*near, *(last[one] for one in ends)]))[:MAX_NEAR]
+    meant = f"; did you mean {' or '.join(found)}?" if found else ""
+    return Problem(OPTION, key, "unknown", f"every key must be one of {', '.join(KEYS)}{meant}")
 
 
 def replaced(settings: Study, table: str, **values: Any) -> Study:
@@ -94,6 +118,8 @@ def replaced(settings: Study, table: str, **values: Any) -> Study:
 
 
 def _value(key: str, text: str, problems: list[Problem]) -> Any:
+    # As a line of study.toml has it.
+    text = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
     try:
         value = msgspec.convert(text, KINDS[key], strict=False)
     except msgspec.ValidationError:

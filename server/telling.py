@@ -63,7 +63,7 @@ def _percent(share: float | None) -> str:
 
 def _stop(one: Trajectory) -> str:
     if one.stopped_at is None:
-        return f"not settled by {one.answers} answers. {one.words}"
+        return f"not settled by {one.answers} answers. {one.headline}"
     rank = f"{one.stopped_rank} dimension{'s' * (one.stopped_rank != 1)}"
     return f"settled at {rank} after {one.stopped_at} of {one.answers} answers."
 

@@ -25,16 +25,49 @@ A study of lore-active. Every key stands here with what it means and what it mus
 A key that is left out has its default; docs/study.md lists them all.
 `lore-active check` reports everything that is wrong."""
 
-FOODS = (
-    "apple", "pear", "orange", "lemon", "honey", "chocolate",
-    "bread", "rice", "cheese", "yoghurt", "chilli", "mustard",
-)  # fmt: skip
+# Where bots taste them: how sweet, how sour, how hot. Made up, but so that they make sense.
+FOODS = {
+    "apple": (1.0, 0.4, -0.6),
+    "pear": (1.2, 0.0, -0.7),
+    "orange": (0.9, 1.2, -0.4),
+    "lemon": (-0.2, 2.2, 0.0),
+    "honey": (2.2, -0.9, -0.5),
+    "chocolate": (1.7, -1.2, 0.1),
+    "bread": (-0.6, -1.1, -0.8),
+    "rice": (-0.8, -1.2, -1.1),
+    "cheese": (-1.3, -0.3, 0.2),
+    "yoghurt": (-0.2, 0.8, -0.9),
+    "chilli": (-1.3, 0.0, 2.3),
+    "mustard": (-1.1, 0.7, 1.7),
+}
+TASTES = ("sweet", "sour", "hot")
 FOOD_CATCHES = (
     ("apple", "pear", "mustard"),
     ("orange", "lemon", "bread"),
     ("rice", "bread", "lemon"),
     ("chilli", "mustard", "yoghurt"),
 )
+
+# What an ethics committee asks for; `check` warns while anything is left to fill in.
+CONSENT = """\
+Researchers: [FILL IN: names], [FILL IN: institution]
+Contact: [FILL IN: e-mail address or telephone number]
+Ethics approval: [FILL IN: committee and number]
+
+Purpose: We study how alike things seem to people. [FILL IN: the purpose in one or two sentences]
+
+What you will do: You will see three items at a time and choose which of two is more like the \
+third. There are no right or wrong answers. It takes about [FILL IN: number] minutes.
+
+Payment: [FILL IN: amount and how it is paid, or that there is none]
+
+What is stored: your answers, your response times, the type of your browser and the size of its \
+window, any comment that you leave, and the participant number that the recruitment site gives us. \
+Your name is not stored. The data are kept for [FILL IN: how long] and used for [FILL IN: \
+research, publication, sharing with other researchers].
+
+Withdrawal: Taking part is voluntary. You can stop at any time by closing this page, without \
+giving a reason. To have your answers deleted later, write to [FILL IN: contact]."""
 
 
 def write_study(folder: Path, sample: Sample, seed: int) -> None:
@@ -102,10 +135,14 @@ def _foods(seed: int) -> dict[str, str | bytes]:
         "stimuli.list": "items.csv",
         "stimuli.catches": "catches.csv",
         "trial.question": "Which of the two tastes more like the one above?",
+        "texts.consent_title": "Consent",
+        "texts.consent": CONSENT,
+        "bots.positions": "positions.csv",
     }
     return {
         "items.csv": _table(("key", "text"), ((food, food) for food in FOODS)),
         "catches.csv": _table(("anchor", "nearer", "farther"), FOOD_CATCHES),
+        "positions.csv": _table(("item", *TASTES), ((food, *at) for food, at in FOODS.items())),
         "study.toml": study_toml(settings),
     }
 

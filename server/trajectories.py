@@ -18,6 +18,8 @@ from lore_active.stopping import Share
 from lore_active.study import LoadedStudy, Study
 from lore_active.triplets import Triplets, as_triplets
 from lore_active.types import Mapper
+from lore_active.verdict import Collection, verdict
+from server import standing
 from server.fold import BEFORE_ALL, Fold, new_learner
 from server.store import collection, learning, models, monitoring
 from server.store.database import Connection, Database
@@ -53,7 +55,7 @@ class Trajectory:
 
     It is followed beyond its stop as far as there are answers. `answers` are all that were
     collected, practice aside; where another selector is supposed, only those that it can choose
-    from. `words` is the last decision.
+    from. `words` is the last decision, and `headline` what is said of the study at its end.
     """
 
     answers: int
@@ -61,6 +63,7 @@ class Trajectory:
     stopped_at: int | None = None
     stopped_rank: int | None = None
     words: str = ""
+    headline: str = field(default="", compare=False)
 
     def decided(self, answers: int, settled: bool, rank: int, words: str) -> None:
         """Take note of a decision."""
@@ -150,6 +153,9 @@ def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
             evidence = [RankEvidence(**row) for row in summary["evidence"]]
             share = Share(**summary["progressive"])
             found.points.append(_point(answers, one.answers, one.rank, one.lam, evidence, share))
+    # As far as the learner goes: that somebody ended collection is not what is compared.
+    learnt = standing.findings(c)
+    found.headline = verdict(Collection(counted=found.answers), learnt).headline
     return found
 
 
@@ -211,6 +217,7 @@ class _Supposing:
 def _note(found: Trajectory, learner: Learner, answers: int, audited: bool) -> None:
     decision, estimate = learner.decision, learner.estimate
     found.decided(answers, decision.settled, estimate.rank, decision.words)
+    found.headline = verdict(Collection(counted=learner.counted), learner.findings).headline
     if audited:
         found.points.append(
             _point(

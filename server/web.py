@@ -20,6 +20,7 @@ from waitress.server import create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from lore_active.errors import LoreError
+from server import simulated
 from server.app import Unopened, create_app
 from server.children import BACKLOG, TRY_AGAIN, stop_signal
 from server.clock import now
@@ -33,10 +34,11 @@ THREADS = 16
 HEALTH_THREADS = 2
 CONNECTIONS = 2000
 # At the end: for how long requests are answered (the database gives up sooner), the rest of a
-# partial request is awaited, and idle connections are kept. The supervisor kills a process that
-# takes longer than all this together.
+# partial request is awaited, connections that were begun are accepted, and idle ones are kept.
+# The supervisor kills a process that takes longer than all this together.
 DRAIN_SECONDS = 8.0
 PARTIAL_SECONDS = 2.0
+ACCEPT_SECONDS = 0.3
 IDLE_SECONDS = 0.4
 THREADS_END_SECONDS = 1.0
 # How often it is tried again to open a database that could not be.
@@ -204,19 +206,18 @@ def run(
 def _drain(server: Any, channels: dict[int, Any]) -> None:
     """Answer what has been asked; each answer says that the connection is closed after it.
 
-    A browser keeps its connection, and may have sent its next request when we begin: idle
-    connections are therefore kept for a moment, too.
+    A browser keeps its connection, and may have sent its next request when we begin; another may be
+    about to make one. For a moment idle connections are therefore kept, and new ones accepted.
     """
     server.draining = True
-    waiting: int = -1
-    while waiting != len(channels):
-        waiting = len(channels)
-        server.handle_accept()
-    wasyncore.dispatcher.close(server)
-    begun = time.monotonic()
+    begun, accepting = time.monotonic(), True
     while (since := time.monotonic() - begun) < DRAIN_SECONDS:
+        if accepting and since > ACCEPT_SECONDS:
+            accepting = False
+            _accept_last(server, channels)
         left = [one for one in channels.values() if isinstance(one, HTTPChannel)]
-        if not any(_asked(one) for one in left) and (since > IDLE_SECONDS or not left):
+        over = not accepting and (since > IDLE_SECONDS or not left)
+        if over and not any(_asked(one) for one in left):
             break
         if since > PARTIAL_SECONDS and not any(_busy(one) for one in left):
             break
@@ -224,6 +225,15 @@ def _drain(server: Any, channels: dict[int, Any]) -> None:
     for channel in list(channels.values()):
         if isinstance(channel, HTTPChannel) and _asked(channel):
             _refuse(channel)
+
+
+def _accept_last(server: Any, channels: dict[int, Any]) -> None:
+    """Take every connection that is in the queue, then listen no more."""
+    waiting = -1
+    while waiting != len(channels):
+        waiting = len(channels)
+        server.handle_accept()
+    wasyncore.dispatcher.close(server)
 
 
 def _busy(channel: Any) -> bool:
@@ -279,7 +289,8 @@ def main(
     stop = stop_signal()
     # Requests that wait for a moment are no news.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    app = create_app(list(folders), now, [FileIds.parse(one) for one in files], tolerant=True)
+    known = [FileIds.parse(one) for one in files]
+    app = create_app(list(folders), now, known, True, simulated.take_secret())
     closed = app.extensions["unopened"].values()
     for one in closed:
         print(one.error, file=sys.stderr, flush=True)

@@ -18,8 +18,10 @@ from lore_active.pacing import rest_after_audit
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
+from lore_active.verdict import Verdict
 from server.counting import present
 from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash
+from server.standing import RULE
 from server.store import collection, learning, models
 from server.store.database import Connection, Database
 from server.store.learning import Ready, Step
@@ -47,6 +49,7 @@ class Outcome:
     queries: list[Query]
     model: ModelRow | None
     decision: Decision
+    verdict: Verdict
 
 
 class Worker:
@@ -162,7 +165,8 @@ class Worker:
         step = replace(step, hash=digest, seconds=seconds)
         # Made here and not while publishing: the database is locked for everybody then.
         model = model_row(self.learner, step) if fresh else None
-        return Outcome(numbers, queries, model, self.learner.decision), step
+        learner = self.learner
+        return Outcome(numbers, queries, model, learner.decision, learner.verdict), step
 
     def _set_aside(self, rows: list[Unusable]) -> None:
         """One bad row must not stop the study: it is left out from now on, and everybody told.
@@ -223,9 +227,9 @@ class Worker:
             [_ready(one, step.version) for one in outcome.queries],
         )
         if fresh:
-            self._decide(c, step, outcome.decision)
+            self._decide(c, step, outcome.decision, outcome.verdict)
 
-    def _decide(self, c: Connection, step: Step, decision: Decision) -> None:
+    def _decide(self, c: Connection, step: Step, decision: Decision, verdict: Verdict) -> None:
         models.add_decision(
             c,
             step.id,
@@ -237,9 +241,17 @@ class Worker:
         )
         state = collection.state(c)
         assert state is not None
-        if decision.settled and state.status == "running" and not models.overruled(c):
-            collection.set_state(c, status="stopped", reason=decision.words)
-            collection.add_event(c, "stop", "stopping rule", step.at, reason=decision.words)
+        if not decision.settled or state.status != "running" or models.overruled(c):
+            return
+        reason = f"{verdict.headline} {verdict.explanation}"
+        if collection.simulated_in(c, step.up_to_event):
+            # What bots have answered ends no study for people.
+            if not collection.simulated_stopped(c):
+                kind = collection.SIMULATED_STOP
+                collection.add_event(c, kind, RULE, step.at, reason=reason)
+        else:
+            collection.set_state(c, status="stopped", reason=reason)
+            collection.add_event(c, "stop", RULE, step.at, reason=reason)
 
     # ---- coming back ----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ const lore = (() => {
   const TOGETHER = 1000; // farther apart are no double click, nor a press and its click
   const MEDIA_PATIENCE = 8000;
   const TRIES = 3;
+  const ANSWERABLE = ".trial:not(.answered)";
   const MOST_AWAY = 50;
   const PENDING = "lore-pending";
   const kept = new Map(); // pictures of the next trial, held so that they stay decoded
@@ -17,6 +18,7 @@ const lore = (() => {
   let gesture = null; // what the participant did last, and when
   let press = {}; // the pointer or key that went down last
   let page = 0; // counts what was shown
+  let shown = 0; // when the last of it was
   let clicks = { page, began: 0 }; // of one double click: the page of its first, when its last began
 
   // ---- showing ----
@@ -102,7 +104,7 @@ const lore = (() => {
   }
 
   function announce(form) {
-    const parts = [".note", ".progress span", ".anchor, .option"];
+    const parts = [".note", "#done", ".anchor, .option"];
     const texts = parts.flatMap((part) => [...form.querySelectorAll(part)]).map((part) => {
       const media = part.querySelector("audio, video");
       if (media) return media.getAttribute("aria-label");
@@ -202,8 +204,9 @@ const lore = (() => {
   // The first counts, whatever is pressed how often.
   first(["submit"], (event) => {
     const form = event.target;
-    const answering = form.classList.contains("trial");
-    if (form.dataset.state === "sent" || (answering && tooEarly(form))) return ignore(event);
+    const answering = form.matches(ANSWERABLE);
+    const early = answering ? tooEarly(form) : gesture?.began < shown + SETTLING;
+    if (form.dataset.state === "sent" || early) return ignore(event);
     if (answering) {
       form.elements.timings.value ||= JSON.stringify(measured());
       event.submitter?.setAttribute("data-chosen", "");
@@ -232,11 +235,19 @@ const lore = (() => {
       onset_at: round(performance.timeOrigin + trial.onset),
       response_at: round(performance.timeOrigin + time),
       away: trial.away.map(({ what, from, to }) => [what, round(from), round(to)]),
+      background: background(),
       viewport: [innerWidth, innerHeight, devicePixelRatio],
       pointer: gesture?.kind || "",
       ...(Object.keys(trial.played).length && { played: trial.played }),
       ...(trial.failed.length && { failed: trial.failed }),
     };
+  }
+
+  // What is behind the stimuli: as the study wants it, unless the device forces its own colours.
+  function background() {
+    const parts = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || [];
+    const hex = (part) => Math.round(part).toString(16).padStart(2, "0");
+    return `#${parts.slice(0, 3).map(hex).join("")}`;
   }
 
   // Times away are counted from the onset, as the response is.
@@ -280,17 +291,21 @@ const lore = (() => {
 
   function arrive(swapped) {
     const stage = document.getElementById("stage");
-    const form = stage.querySelector(".trial");
+    const form = stage.querySelector(ANSWERABLE);
     trial = null;
     gesture = null;
     page += 1;
+    shown = swapped ? performance.now() : 0;
     if (swapped) {
       recall(); // it was answered, if only to say that it was not taken
       scrollTo(0, 0);
       stage.querySelector("h1")?.focus({ preventScroll: true });
-      document.getElementById("announcement").textContent = "";
+      // What became of a practice question.
+      const note = stage.querySelector(".answered .note");
+      document.getElementById("announcement").textContent = note?.textContent || "";
     }
     if (form) present(form);
+    else setTimeout((part) => part?.setAttribute("data-settled", ""), SETTLING, stage.firstElementChild);
   }
 
   document.addEventListener("DOMContentLoaded", () => arrive(false));

@@ -9,7 +9,7 @@ import numpy as np
 
 from lore_active.observers import Habits, Observer
 from server.service import Service
-from server.stages import Stage, Welcome
+from server.stages import CONTINUED, Stage, Welcome
 
 
 class Person:
@@ -29,9 +29,12 @@ class Person:
         rt_ms: float = 1800.0,
         blur: float = 0.0,
         wait: Callable[[float], None] = lambda ms: None,
+        simulated: bool = False,
     ) -> None:
         entry = {"PROLIFIC_PID": name} if name else {}
-        welcome = service.arrive(entry)
+        if simulated:
+            entry["participant_label"] = f"bot-{seed}"
+        welcome = service.arrive(entry, simulated=simulated)
         assert isinstance(welcome, Welcome), welcome
         self.service, self.token = service, welcome.token
         self._observer = Observer(space, habits, seed)
@@ -48,7 +51,7 @@ class Person:
             self.stage = service.begin(token)
         elif kind in ("practice", "trial"):
             self.stage = self._answered()
-        elif kind in ("break", "ready"):
+        elif kind in CONTINUED:
             self.stage = service.rest(token, self.stage.done)
         elif kind == "feedback":
             self.stage = service.feedback(token, "")

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import signal
+import tempfile
+import threading
 import urllib.request
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from benchmarks.serving import Serving, wait_until
+from lore_active.folder import load
+from lore_active.pacing import FIRST_AUDIT
+from server.bots import Browser, Page
 from server.clock import now
 from server.commands import main
 from server.store import models
@@ -21,9 +27,10 @@ ROOT = Path(__file__).parent.parent
 NOT_HERE = {"make demo", "make test", "pip install ."}
 # These take minutes, or ask somebody at a terminal: less to do, and no question, instead.
 INSTEAD = {
-    "lore-active plan --items 40 --ranks 1-4": "lore-active plan --items 6 --ranks 1 --runs 1",
-    "lore-active plan --items 28 --ranks 2-3": "lore-active plan --items 6 --ranks 1 --runs 1",
+    "lore-active plan tastes --ranks 1-4": "lore-active plan tastes --ranks 1 --runs 1",
+    "lore-active plan colours --ranks 2-3": "lore-active plan --items 6 --ranks 1 --runs 1",
     "lore-active forget tastes 1": "lore-active forget tastes 1 --yes",
+    "lore-active reset tastes": "lore-active reset tastes --yes",
 }
 
 
@@ -73,21 +80,53 @@ def follow(page: Path) -> list[str]:
 
 
 def _serve(arguments: list[str]) -> None:
-    """Start it, open both links, let bots answer for a while, and end it by Ctrl-C."""
-    server = Serving(*arguments)
-    try:
-        address, name = server.address(), Path(arguments[0]).name
-        for path in (f"/s/{name}/", f"/monitor/{name}/"):
-            with urllib.request.urlopen(address + path, timeout=120) as reply:
-                assert reply.status == 200
-        if "--bots" in arguments:
-            database = Database(Path(arguments[0]) / "study.db", now)
-            try:
-                wait_until(lambda: database.read(models.latest_model) is not None)
-            finally:
-                database.close()
-        server.process.send_signal(signal.SIGINT)
-    finally:
-        code = server.stop()
+    """Start it, open both links, let bots or a person answer, and end it by Ctrl-C."""
+    folder = Path(arguments[0])
+    with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
+        # Where a rehearsal's copy goes.
+        patch.setenv("TMPDIR", home)
+        server = Serving(*arguments)
+        try:
+            address, name = server.address(), folder.name
+            for path in ("/", f"/s/{name}/", f"/monitor/{name}/"):
+                with urllib.request.urlopen(address + path, timeout=120) as reply:
+                    assert reply.status == 200
+            if "--bots" not in arguments:
+                enough = take_part(address, name) >= FIRST_AUDIT * len(load(folder).items)
+                _wait_for_model(folder / "study.db" if enough else None)
+            else:
+                kept = arguments[arguments.index("--keep") + 1] if "--keep" in arguments else ""
+                copies = Path(kept).glob("*/study.db") if kept else Path(home).glob("*/*/study.db")
+                _wait_for_model(*copies)
+            server.process.send_signal(signal.SIGINT)
+        finally:
+            code = server.stop()
     assert code == 0
-    assert server.lines[-1] == "Stopped. Every answer is stored."
+    assert any(line.startswith("Stopped.") for line in server.lines)
+
+
+def _wait_for_model(path: Path | None) -> None:
+    if path is not None:
+        database = Database(path, now)
+        try:
+            wait_until(lambda: database.read(models.latest_model) is not None)
+        finally:
+            database.close()
+
+
+def take_part(address: str, study: str) -> int:
+    """A person who goes through a study over HTTP, from its link to the end; their answers."""
+    browser, answers = Browser(address, threading.Event()), 0
+    page = Page(browser.get(f"/s/{study}/"))
+    while page.action is not None:
+        fields = dict(page.fields)
+        if page.action.endswith("/answer"):
+            # By the alphabet; what people see in colours and foods is not the matter here.
+            anchor, left, right = page.items[:3]
+            fields["side"] = "left" if (left < right) == (anchor < "m") else "right"
+            answers += 1
+        elif page.buttons and page.buttons[0][0]:
+            fields[page.buttons[0][0]] = page.buttons[0][1]
+        page = Page(browser.post(page.action, fields))
+    browser.close()
+    return answers

@@ -47,8 +47,14 @@ def write_study(folder: Path, toml: str = "", items: int = 12) -> Path:
 class LiveServer:
     """The application behind waitress, in a thread."""
 
-    def __init__(self, *folders: Path, clock: Callable[[], int] = now, proxy: str = "") -> None:
-        self.app = create_app(list(folders), clock)
+    def __init__(
+        self,
+        *folders: Path,
+        clock: Callable[[], int] = now,
+        proxy: str = "",
+        bots_secret: str = "",
+    ) -> None:
+        self.app = create_app(list(folders), clock, bots_secret=bots_secret)
         self.studies = self.app.extensions["studies"]
         listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = int(listener.getsockname()[1])

@@ -12,7 +12,7 @@ from lore_active.observers import gaussian_space
 from server.control import Control
 from server.opening import open_study
 from server.service import Service
-from server.stages import Stage, Welcome
+from server.stages import CONTINUED, Stage, Welcome
 from server.worker import Worker
 from tests.living import write_study
 
@@ -48,9 +48,9 @@ class Desk:
     def rows(self, sql: str, *values) -> list[tuple]:
         return self.database.read(lambda c: [tuple(row) for row in c.execute(sql, values)])
 
-    def newcomer(self, **entry: str) -> Stage:
+    def newcomer(self, simulated: bool = False, **entry: str) -> Stage:
         """Somebody who has agreed and read the instructions."""
-        came = self.service.arrive(entry)
+        came = self.service.arrive(entry, simulated=simulated)
         assert isinstance(came, Welcome)
         self.service.visit(came.token)
         self.service.consent(came.token, True)
@@ -60,7 +60,7 @@ class Desk:
         """The next stage, breaks taken."""
         assert stage.trial is not None
         following = self.service.answer(stage.participant, stage.trial.token, side)
-        if following.kind in ("break", "ready"):
+        while following.kind in CONTINUED:
             following = self.service.rest(following.participant, following.done)
         return following
 

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from server import log
 from server.commands import main
+from server.stages import CONTINUED
 from server.store import chain, chain_verification, collection, recorder, versions
 from server.store.database import Database
 from tests.studying import Desk, Person
@@ -46,7 +47,7 @@ def original(tmp_path_factory):
                 stage.participant, stage.trial.token, person.side(stage), rt_ms=700.0 + stage.done
             )
             stage = following
-            if stage.kind == "ready":
+            while stage.kind in CONTINUED:
                 stage = desk.service.rest(stage.participant, stage.done)
             desk.now += 700
             if stage.done % 4 == 0:
@@ -140,6 +141,12 @@ ATTACKS = {
         ["DELETE FROM participants WHERE id = {}"],
         rf"was deleted outside lore-active after {DAY}",
     ),
+    "state deleted": (
+        "state",
+        "SELECT 1",
+        ["DELETE FROM state WHERE id = {}"],
+        rf"was deleted outside lore-active after {DAY}",
+    ),
     "ids of answers swapped": (
         "answers",
         "SELECT 5",
@@ -182,6 +189,22 @@ def test_each_change_past_the_program_is_named_and_nothing_else(folder, name):
     assert [(table, number)] == [(where, at) for where, at, _ in found], found
     assert re.search(what, found[0][2]), found
     assert found[0][2].startswith(f"{table} row {number} ")
+
+
+def test_without_its_state_a_study_is_neither_begun_again_nor_exported(folder):
+    attack(folder, "DELETE FROM state")
+    for command in ("serve", "export", "report"):
+        said = run(command, folder, code=2)
+        assert "the row of the table `state` is missing" in said and "recover" in said
+    run("recover", folder, "--yes")
+    assert one(folder, "SELECT status FROM state") == "paused"
+    run("export", folder)
+
+
+def test_text_that_is_no_text_keeps_nobody_from_the_rest(folder):
+    attack(folder, "UPDATE answers SET timings = CAST(X'7bff7d' AS TEXT) WHERE seq = 7")
+    run("export", folder, "--format", "all")
+    run("report", folder)
 
 
 def test_an_untouched_study_matches(folder):
@@ -261,7 +284,6 @@ def test_an_answer_deleted_is_named_though_another_has_its_number(folder):
     "statement",
     [
         "UPDATE steps SET pending = 'x' WHERE id = 2",
-        "UPDATE steps SET work = CAST(X'ff' AS TEXT) WHERE id = 2",
         "DELETE FROM steps WHERE id = 2",
     ],
 )
@@ -271,6 +293,13 @@ def test_a_journal_that_cannot_be_read_any_more_does_not_end_it(folder, statemen
     assert named(found)[0][:2] == ("steps", 2)
     assert any("cannot" in one["what"] for one in found["mismatches"])
     assert "DIFFERS steps row 2 was" in run("replay", folder, "--verify", code=1)
+
+
+def test_a_step_with_text_that_is_no_text_is_named_and_the_others_are_made_again(folder):
+    attack(folder, "UPDATE steps SET work = CAST(X'ff' AS TEXT) WHERE id = 2")
+    found = replayed(folder, 1)
+    assert named(found)[0][:2] == ("steps", 2)
+    assert found["models_checked"] > 1
 
 
 def test_a_column_that_was_removed_is_named(folder):

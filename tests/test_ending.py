@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
+import subprocess
 import sys
 import threading
 
@@ -19,6 +21,7 @@ from tests.living import write_study
 TOML = """
 [session]
 trials = 5000
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false
@@ -208,3 +211,23 @@ def test_no_connection_joins_the_queue_before_it_is_closed():
         socket.create_connection(place, timeout=30)
     for one in (early, late, accepted):
         one.close()
+
+
+SIGNALLED = """
+import os, signal
+from server.children import set_by_signals
+stop = set_by_signals()
+# As it is for a moment whenever somebody begins to wait.
+with stop._cond:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.getpid()
+print(stop.wait(60))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_signal_that_comes_while_somebody_begins_to_wait_is_not_the_end_of_it():
+    told = subprocess.run(
+        [sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=120
+    )
+    assert told.stdout == "True\n", told.stderr

@@ -93,7 +93,7 @@ def test_triplettools_columns(folder, tmp_path):
     run("export", folder, "--format", "triplettools", "--out", tmp_path)
     rows = read(tmp_path / "words_triplettools.csv")
     wanted = "worker_id,rt,Center,Left,Right,Answer,sampleAlg,sampleSet,head,winner,loser"
-    assert list(rows[0]) == [*wanted.split(","), "purpose", "excluded"]
+    assert list(rows[0]) == [*wanted.split(","), "purpose", "excluded", "simulated"]
     key = read(tmp_path / "words_triplettools_items.csv")
     item = [one["item"] for one in key]
     assert [one["number"] for one in key] == [str(at) for at in range(ITEMS)]
@@ -198,7 +198,7 @@ def test_salmon_responses_are_as_its_dashboard_gives_them(folder, tmp_path):
         *(f"{role}_{form}" for role in roles for form in ("html", "filename")),
         *("sampler", "score", "puid", "response_time", "network_latency", "time_received"),
         *("time_received_since_start", "datetime_received", "start_time"),
-        *("puid_num_responses", "num_responses"),
+        *("puid_num_responses", "num_responses", "simulated"),
     }
     targets = (tmp_path / "words_targets.csv").read_text().splitlines()
     for at, row in enumerate(rows):
@@ -387,3 +387,71 @@ def test_labels_of_any_kind_survive_csv(tmp_path_factory, labels, data):
         for row in zip(back.anchor, back.nearer, back.farther, strict=True)
     ]
     assert again == rows
+
+
+# ---- Psych-DS: de-identified unless asked -------------------------------------------------------
+
+
+def psych_ds(folder, out, *options):
+    run("export", folder, "--format", "psych-ds", "--out", out, *options)
+    description = json.loads((out / "dataset_description.json").read_text())
+    files = {file.name.split("_")[1]: file for file in (out / "data").iterdir()}
+    return description, files
+
+
+def everything(out):
+    return "\n".join(file.read_text() for file in out.rglob("*") if file.is_file())
+
+
+def test_psych_ds_is_de_identified(folder, tmp_path):
+    description, files = psych_ds(folder, tmp_path)
+    said = everything(tmp_path)
+    for trace in ("secret", "PROLIFIC_PID", "thank you", "user_agent", "external"):
+        assert trace not in said, trace
+    assert "De-identified" in description["description"]
+    # Of times there are days and durations, and no clock.
+    assert not re.search(r"\d\d:\d\d:\d\d", said)
+    answers, people = read(files["task-answers"]), read(files["task-participants"])
+    assert {len(row["day_utc"]) for row in (*answers, *people)} == {10}
+    assert len(answers) == 3 * 21 and len(people) == 3
+    for who in ("1", "2", "3"):
+        times = [int(row["session_ms"]) for row in answers if row["participant"] == who]
+        assert times == sorted(times) and times[0] >= 0
+    assert all(int(row["duration_ms"]) >= 0 for row in people)
+
+
+def test_psych_ds_has_items_and_embedding(folder, tmp_path):
+    description, files = psych_ds(folder, tmp_path)
+    assert set(files) == {"task-answers", "task-participants", "task-items", "task-embedding"}
+    items, embedding = read(files["task-items"]), read(files["task-embedding"])
+    assert [row["item"] for row in items] == [row["item"] for row in embedding]
+    assert len(items) == ITEMS and items[0]["text"] == "word 0"
+    named = [one["name"] for one in description["variableMeasured"]]
+    assert len(named) == len(set(named)) and set(embedding[0]) <= set(named)
+    used = {column for file in files.values() for column in read(file)[0]}
+    assert set(named) == used, "nothing is described that is not there"
+    assert all(one["description"] for one in description["variableMeasured"])
+
+
+def test_comments_and_names_only_if_asked(folder, tmp_path):
+    _, files = psych_ds(folder, tmp_path / "comments", "--comments")
+    (comment,) = {row["feedback"] for row in read(files["task-participants"])}
+    assert "thank you" in comment and "secret" not in everything(tmp_path / "comments")
+    description, files = psych_ds(folder, tmp_path / "named", "--identified")
+    people = read(files["task-participants"])
+    assert people[0]["external"] == "PROLIFIC_PID==secret0"
+    assert people[0]["arrived_at_utc"].endswith("+00:00")
+    assert "De-identified" not in description["description"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--format", "csv", "--identified"), "--identified is for --format psych-ds"),
+        (("--format", "log", "--comments"), "--comments is for --format psych-ds"),
+        (("--format", "psych-ds", "--identified", "--pseudonyms"), "exclude each other"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(folder, tmp_path, options, expected):
+    result = CliRunner().invoke(main, ["export", str(folder), "--out", str(tmp_path), *options])
+    assert result.exit_code == 2 and expected in result.output

@@ -14,6 +14,7 @@ from benchmarks.serving import COMMAND
 from server import erasing, log
 from server.commands import main
 from server.holding import Hold
+from server.stages import CONTINUED
 from tests.studying import Desk, Person
 
 TOML = """
@@ -54,7 +55,7 @@ def original(tmp_path_factory):
             stage = desk.service.answer(
                 stage.participant, asked, person.side(stage), rt_ms=900.0, timings=timings
             )
-            if stage.kind == "ready":
+            while stage.kind in CONTINUED:
                 stage = desk.service.rest(stage.participant, stage.done)
             desk.now += 700
         desk.service.feedback(came.token, WORDS if number == 1 else "")

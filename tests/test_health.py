@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from benchmarks.serving import wait_until
 from server import health
 from server.bots import Browser, Page
 from server.security import TOUCH_MS
@@ -23,6 +24,7 @@ from tests.watching import PASSWORD, Hand, door, guarded_study, post, sign_in
 TOML = """
 [session]
 trials = 400
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false
@@ -195,7 +197,8 @@ def test_health_and_pages_do_not_wait_for_a_writer_that_hangs(site, monkeypatch)
         go.set()
         hanging.result(20)
         assert {one.result(60) for one in answers} == {303}
-    assert site.health()[0] == 200
+    # Any commit that is under way counts as stuck here: one may be, for a moment.
+    wait_until(lambda: site.health()[0] == 200)
 
 
 def ask(site):

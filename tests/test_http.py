@@ -14,6 +14,7 @@ from tests.living import LiveServer, write_study
 TOML = """
 [session]
 trials = 40
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false

@@ -14,25 +14,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lore_active.criteria import TITLES
 from lore_active.observers import gaussian_space
-from lore_active.stopping import Progress, RankSettled, wilson
+from lore_active.response_quality import SHARES
 from server import log
 from server.counting import participant_counts
 from server.exports import EXPORTS, csv_text
 from server.monitoring import figures, words
+from server.monitoring.flags import NAMES, RULES, chance, statement
 from server.monitoring.history import MOST_POINTS, History
 from server.monitoring.ledger import Ledger
-from server.monitoring.outlook import Outlook, outlook
 from server.monitoring.picture import placed, rotation
-from server.monitoring.quality import RULES, Qualities, Quality, flags
+from server.monitoring.quality import Qualities
 from server.monitoring.watch import REST_MS, UNWATCHED_MS, Watch
 from server.store.models import ModelRow
-from server.store.monitoring import AnswerRow, DecisionRow, Milestone, Person
+from server.store.monitoring import AnswerRow, Milestone, Person
 from tests.crowd import Person as Somebody
 from tests.crowd import take_turns
 from tests.studying import Desk
-
-FINE = Quality(60, 3, 3, 5, 5, 0.5, 60, 1500.0, 60, 0.0, 0.0, 0.0, 0.8, 50, ())
 
 
 def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **more):
@@ -40,19 +39,26 @@ def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **mo
     # How long the server saw it take is not known unless it is said.
     received = more.get("received_at", seq)
     known |= {"served_at": received - more.pop("elapsed", -1), "measured": 1, "onset": 1}
+    known |= {"version": 1}
     return AnswerRow(seq, participant, purpose, *items, side, **{**known, **more})
 
 
-def ledger(rows):
+def ledger(rows, predicted=None):
     made = Ledger(10)
-    made.append(rows)
+    made.append(rows, np.full(len(rows), np.nan) if predicted is None else np.array(predicted))
     return made.columns()
 
 
-def quality(rows, z=None, people=1):
-    z = np.array([[0.0], [1.0], [5.0], [2.0]]) if z is None else z
-    found = Qualities()
-    found.update(ledger(rows), z, 1, people)
+def people_of(count, excluded=(), simulated=()):
+    return [
+        Person(who, None, "trials", 80, 1, int(who in excluded), "", 0, 0, int(who in simulated))
+        for who in range(1, count + 1)
+    ]
+
+
+def quality(rows, predicted=None, people=1, excluded=(), simulated=()):
+    found = Qualities(10)
+    found.update(ledger(rows, predicted), people_of(people, excluded, simulated))
     return found.of
 
 
@@ -62,22 +68,24 @@ def quality(rows, z=None, people=1):
 def test_the_ledger_grows_without_losing_anything():
     made = Ledger(10)
     for start in range(0, 3000, 700):
-        made.append([row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)])
+        rows = [row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)]
+        made.append(rows, np.full(len(rows), 0.5))
     assert len(made) == made.last == 3500
     assert (made.columns().seq == np.arange(1, 3501)).all()
     assert (made.columns().anchor == np.arange(3500) % 7).all()
 
 
 def test_an_answer_costs_an_open_monitor_few_bytes():
-    rows = [row(seq + 1, participant=seq // 200 + 1) for seq in range(20_000)]
+    # Python keeps 300 kB of tuples for later: many answers, so that these do not count.
+    rows = [row(seq + 1, participant=seq // 600 + 1) for seq in range(60_000)]
     tracemalloc.start()
-    made, found = Ledger(100), Qualities()
-    made.append(rows)
-    found.update(made.columns(), np.zeros((100, 2)), 1, 100)
+    made, found = Ledger(100), Qualities(100)
+    made.append(rows, np.full(len(rows), 0.5))
+    found.update(made.columns(), people_of(100))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held / len(rows) < 60
-    assert found.of[100].answers == 200
+    assert found.of[100].answers == 600
 
 
 def test_times_that_cannot_be_are_left_out():
@@ -99,13 +107,13 @@ def test_shares_are_of_the_right_answers():
         row(6, side="right", rt_ms=200.0, blurred=1),
         row(7, participant=2),
     ]
-    _, one, other = quality(rows, people=2)
+    _, one, other = quality(rows, [0.9] * 7, people=2)
     assert (one.catches, one.catch_right) == (2, 1)
     assert (one.repeats, one.repeats_alike) == (2, 1)
     assert one.left == pytest.approx(3 / 5) and one.sides == 5
     assert one.median_ms == 1000.0 and one.fast == pytest.approx(1 / 5)
     assert one.blurred == pytest.approx(1 / 6)
-    # Item 1 is nearer to item 0 than item 2 is: three of the four answers that count say left.
+    # Left was predicted; two of the three answers that count say left.
     assert (one.agreements, one.agreement) == (3, pytest.approx(2 / 3))
     assert other.answers == 1 and other.catches == 0
 
@@ -150,48 +158,94 @@ def test_times_that_cannot_be_are_counted():
         row(8, rt_ms=1000.0, elapsed=2000, onset=0),
     ]
     found = quality(rows)[1]
-    assert found.implausible == 0.5 and "implausible" in found.flags
+    assert found.implausible == 0.5 and not found.flags, "eight trials are few"
+    rows += [row(seq, rt_ms=1000.0, elapsed=700) for seq in range(9, 16)]
+    assert "implausible" in quality(rows)[1].flags
 
 
 def test_without_a_model_nobody_disagrees():
-    (_, one) = quality([row(seq) for seq in range(1, 60)], np.zeros((4, 0)))
+    (_, one) = quality([row(seq) for seq in range(1, 60)])
     assert one.agreement is None and "agreement" not in one.flags
 
 
+def test_every_flag_has_a_name_a_rule_with_its_threshold_and_a_sentence():
+    assert set(NAMES) == set(RULES) == set(SHARES)
+    assert all("Raised at 1 in " in sentence for sentence in RULES.values())
+    everything = [row(seq, rt_ms=50.0, elapsed=60, blurred=1) for seq in range(1, 40)]
+    (_, one) = quality(everything)
+    sentences = [statement(evidence) for evidence in one.evidence]
+    assert {"side", "fast", "blurred"} <= set(one.flags)
+    assert sentences[0] == (
+        "Chose the left option in 39 of 39 trials; the chance of that under honest answering is at "
+        "most 1 in 87,000,000."
+    )
+
+
 @pytest.mark.parametrize(
-    ("broken", "sound", "changes", "less"),
+    ("odds", "expected"),
     [
-        ("catch", "catch", {"catch_right": 1}, {"catch_right": 2}),
-        ("catch", "catch", {"catch_right": 0}, {"catches": 2, "catch_right": 0}),
-        ("consistency", "consistency", {"repeats_alike": 2}, {"repeats_alike": 3}),
-        ("side", "side", {"left": 0.71}, {"left": 0.7}),
-        ("side", "side", {"left": 0.2}, {"left": 0.2, "sides": 19}),
-        ("fast", "fast", {"fast": 0.21}, {"fast": 0.2}),
-        ("implausible", "implausible", {"implausible": 0.21}, {"implausible": 0.2}),
-        ("blurred", "blurred", {"blurred": 0.21}, {"blurred": 0.2}),
-        ("agreement", "agreement", {"agreement": 0.59}, {"agreement": 0.6}),
+        (1.4, "nothing unusual"),
+        (99.9, "1 in 99"),
+        (118.9, "1 in 118"),
+        (1299, "1 in 1,200"),
+        (1e9, "a billion"),
     ],
 )
-def test_each_rule_has_its_edge(broken, sound, changes, less):
-    assert flags(Quality(**{**FINE.__dict__, **changes})) == (broken,)
-    assert sound not in flags(Quality(**{**FINE.__dict__, **less}))
+def test_odds_are_rounded_downwards(odds, expected):
+    assert expected in chance(odds)
 
 
-def test_every_rule_says_its_threshold():
-    assert all(any(one.isdigit() for one in sentence) for sentence in RULES.values())
+def test_nobody_is_compared_with_simulated_or_excluded_participants():
+    """Others who miss a catch trial excuse somebody who misses it, unless they do not count."""
+    rows = [
+        row(9 * who + trial, who, "catch", (trial % 3, 3, 4), "left", nearer=4)
+        for who in range(1, 9)
+        for trial in range(9)
+    ]
+    assert not any("catch" in one.flags for one in quality(rows, people=8)[1:])
+    alone = quality(rows, people=8, excluded=range(2, 9))
+    assert "catch" in alone[1].flags
+    beside_bots = quality(rows, people=8, simulated=range(2, 9))
+    assert "catch" in beside_bots[1].flags
+    assert not any("catch" in one.flags for one in beside_bots[2:])
 
 
 # ---- where we are -------------------------------------------------------------------------------
 
 
-def test_pace_counts_recent_minutes():
-    now = 10_000_000_000
-    old = [now - 3_600_000 * 5] * 50
-    recent = sorted(now - second * 1000 for second in range(1, 301, 3))
-    per_minute, spark = figures.pace(np.array(old + recent), now)
-    assert per_minute == pytest.approx(20, rel=0.03)
+NOW = 10_000_000_000
+
+
+def times(first_seconds_ago, last_seconds_ago, every):
+    seconds = range(last_seconds_ago, first_seconds_ago + 1, every)
+    return sorted(NOW - second * 1000 for second in seconds)
+
+
+def test_pace_is_what_came_in_five_minutes_divided_by_five():
+    old = [NOW - 3_600_000 * 5] * 50
+    rate, minutes, spark = figures.pace(np.array(old + times(300, 1, 3)), NOW)
+    assert (rate, minutes) == (20.0, 5)
     assert len(spark) == 60 and sum(spark) == 100 and sum(spark[-5:]) == 100
-    assert figures.pace(np.array(old), now) == (0.0, [])
+    # Twenty in the last minute, after a night: four a minute, not twenty.
+    assert figures.pace(np.array(old + times(60, 3, 3)), NOW)[:2] == (4.0, 5)
+    # Whoever had one good minute and then left has not answered at that pace ever since.
+    assert figures.pace(np.array(old + times(290, 233, 3)), NOW)[:2] == (4.0, 5)
+
+
+def test_a_slow_pace_is_that_of_the_last_hour():
+    old = [NOW - 3_600_000 * 5] * 50
+    assert figures.pace(np.array(old + times(3500, 100, 600)), NOW)[:2] == (0.1, 60)
+    assert figures.pace(np.array(old), NOW) == (0.0, 60, [])
+
+
+def test_the_pace_of_a_study_that_has_just_begun_is_since_then():
+    begun = times(120, 0, 4)
+    assert figures.pace(np.array(begun), NOW)[:2] == (pytest.approx(15.5), 5)
+    assert figures.pace(np.array(times(59, 0, 4)), NOW)[0] is None
+    assert figures.pace(np.array([], dtype=np.int64), NOW) == (None, 5, [])
+    # Resumed two minutes ago.
+    paused = [NOW - 200_000] * 90 + times(118, 0, 2)
+    assert figures.pace(np.array(paused), NOW, NOW - 120_000)[:2] == (30.0, 5)
 
 
 def test_participants_under_way_are_told_from_those_who_left():
@@ -208,6 +262,8 @@ def test_participants_under_way_are_told_from_those_who_left():
     ]
     found = participant_counts(people, 1_000_000_000, idle_minutes=10)
     assert asdict(found) == {
+        "simulated": 0,
+        "simulated_left_out": 0,
         "arrived": 6,
         "under_way": 1,
         "finished": 2,
@@ -222,63 +278,7 @@ def criterion(name, value, threshold, passed=False):
     return {"name": name, "value": value, "threshold": threshold, "passed": passed, "words": ""}
 
 
-def test_the_forecast_follows_the_slowest_criterion():
-    reasons = [
-        criterion("answers", 150, 200),
-        criterion("audits_unchanged", 3, 5),
-        criterion("preferred_to_more", 1.2, 2.4),
-    ]
-    # Evidence must double, so the answers must be four times as many.
-    found = outlook(reasons, 150, 150)
-    assert found == Outlook(450, "preferred_to_more")
-    assert outlook(reasons[:2], 150, 300).answers == 100  # half of what is collected counts
-    assert outlook(reasons[:1], 150, 150).waits_for == "answers"
-    # Log odds grow as the answers do.
-    odds = [criterion("likelier_than_more", 4.0, 8.0)]
-    assert outlook(odds, 150, 150) == Outlook(150, "likelier_than_more")
-
-
-def test_what_cannot_be_told_is_not_told():
-    faint = [criterion("preferred_to_more", 0.1, 2.4)]
-    assert outlook(faint, 500, 500) == Outlook(None, "preferred_to_more")
-    assert outlook([criterion("preferred_to_fewer", float("inf"), 2.4)], 500, 500).answers is None
-    assert outlook([criterion("preferred_to_more", 0.6, 2.4)], 500, 500).answers is None  # too far
-    assert outlook([criterion("answers", 9, 5, True)], 9, 9) == Outlook(0, "")
-    assert outlook([], 0, 0).answers is None
-
-
 # ---- words --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("rank", "compared"), [(0, False), (2, True)])
-def test_without_a_dimension_no_number_of_them_is_missed(rank, compared):
-    reasons = [criterion("better_than_chance", 0.4, 0.5), criterion("likelier_than_more", 0, 9)]
-    missing = figures.stopping(DecisionRow(False, False, rank, "", reasons))["missing"]
-    assert words.WAITS["better_than_chance"] in missing
-    assert (words.WAITS["likelier_than_more"] in missing) == compared
-
-
-def test_every_criterion_has_a_title_and_something_to_wait_for():
-    names = {one.name for one in RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).reasons}
-    assert names == set(words.TITLES) == set(words.WAITS)
-    assert set(words.COMPARED) < names
-
-
-@pytest.mark.parametrize(
-    ("decision", "status", "spent", "expected"),
-    [
-        (None, "running", False, "Too early to say: the first look comes in about 24 answers."),
-        ((3, False), "running", False, "Three dimensions so far, and more questions are needed"),
-        ((1, False), "running", False, "One dimension so far"),
-        ((3, True), "stopped", False, "Three dimensions, and that is settled."),
-        ((3, False), "stopped", False, "but the study ended before that was certain"),
-        ((3, False), "running", True, "but the study ended before that was certain"),
-        ((0, False), "running", False, "cannot be told from guesses"),
-    ],
-)
-def test_the_headline_says_where_the_study_stands(decision, status, spent, expected):
-    found = decision and DecisionRow(decision[1], decision[1], decision[0], "", [])
-    assert expected in words.headline(found, status, 76, 100, spent)
 
 
 def test_evidence_in_words_names_the_neighbours():
@@ -287,7 +287,7 @@ def test_evidence_in_words_names_the_neighbours():
         for rank, worse in [(0, 0.3), (1, 0.2), (2, 0.1), (3, 0.0), (4, 0.005)]
     ]
     said = words.evidence(3, ranks)
-    assert "best with three dimensions" in said
+    assert "predicted best with three dimensions" in said
     assert "two would be clearly worse" in said and "four would be only a little worse" in said
 
 
@@ -299,10 +299,24 @@ def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
         for rank, worse in [(0, guessing), (1, 0.0), (2, -0.02), (3, 0.1)]
     ]
     said = words.evidence(1, ranks)
-    assert "there is something to find" in said
-    assert "cannot be told yet" in said
+    assert "at least one dimension" in said
+    assert "cannot tell yet" in said
     ranks[0]["worse"] = 0.03
-    assert "something to find" not in words.evidence(1, ranks)
+    assert "at least one dimension" not in words.evidence(1, ranks)
+
+
+def test_the_chart_says_what_ranks_are_compared_with():
+    """Where no rank is reported that is guessing, and lower losses are not called the best."""
+    rows = [(0, 0.0, 0.0), (1, -0.02, 0.01), (2, 0.03, 0.02)]
+    ranks = [{"rank": rank, "worse": worse, "error": error} for rank, worse, error in rows]
+    assert words.reference(ranks) == 0
+    assert "compared with guessing; below 0: predicts better" in words.compared(0, ranks)
+    best = [{**one, "worse": abs(one["worse"])} for one in ranks[1:]]
+    best.append({"rank": 3, "worse": 0.0, "error": 0.0})
+    assert words.reference(best) == 3
+    assert words.compared(3, best) == (
+        "(held-out log-loss compared with three dimensions; bars: ± 1 standard error)"
+    )
 
 
 # ---- the map ------------------------------------------------------------------------------------
@@ -332,6 +346,18 @@ def test_rotation_is_exact_for_turned_and_mirrored_clouds():
     z = rng.normal(size=(20, 4))
     turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     assert np.allclose(rotation(z, z @ turn), turn)
+
+
+def test_shares_of_dimensions_do_not_depend_on_the_scale_of_a_fit():
+    def shares(*spectrum):
+        history = History()
+        progressive = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
+        summary = {"progressive": progressive, "ceiling": None, "spectrum": spectrum}
+        history.append([Milestone(1, 10, 9, 1, 2, json.dumps(summary))], np.arange(1, 11))
+        return history.points[0].shares
+
+    assert shares(3.0, 1.0) == shares(300.0, 100.0) == (0.9, 0.1)
+    assert shares() == ()
 
 
 def test_a_long_history_is_thinned_and_keeps_its_audits_and_its_end():
@@ -399,7 +425,7 @@ def test_an_update_has_everything(collected):
     assert found["dimensions"]["history"]["answers"][-1] == 240
     assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
-    assert {one["name"] for one in found["stopping"]["criteria"]} == set(words.TITLES)
+    assert {one["name"] for one in found["stopping"]["criteria"]} == set(TITLES)
 
 
 def test_whoever_pressed_one_key_is_flagged_first(collected):

@@ -34,7 +34,7 @@ READING = {
     "export": ["export", "{study}", "--format", "all", "--out", "{out}/export"],
     "report": ["report", "{study}", "--out", "{out}/report.html"],
     "replay": ["replay", "{study}", "--verify"],
-    "what-if": ["replay", "{study}", "--what-if", "stop.audits=1"],
+    "what-if": ["replay", "{study}", "--what-if", "stopping.audits=1"],
     "compare": ["compare", "{study}", "--methods", "lore", "--folds", "2", "--json"],
     "plan": ["plan", "--from", "{study}", "--ranks", "1", "--runs", "1", "--jobs", "1"],
     "fit": ["fit", "{study}/pilot.csv", "--out", "{out}/fit"],

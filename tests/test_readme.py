@@ -27,7 +27,7 @@ def test_every_command_of_the_readme_does_what_it_should(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert {line.split()[1] for line in follow(README)} == {
         *("new", "check", "doctor", "serve", "plan", "export"),
-        *("report", "replay", "forget", "fit"),
+        *("report", "replay", "forget", "reset", "fit"),
     }
     assert (tmp_path / "results" / "embedding.csv").exists()
 

@@ -26,6 +26,7 @@ from server.commands import main
 from server.holding import Hold
 from server.opening import DATABASE, open_study
 from server.service import Service
+from server.stages import CONTINUED
 from server.store import backups, salvage
 from server.store.connection import connect
 from server.store.database import Database
@@ -116,8 +117,8 @@ def goes_on(folder):
         stage = service.begin(token)
         while stage.kind in ("practice", "trial"):
             stage = service.answer(token, stage.trial.token, "left")
-            if stage.kind == "ready":
-                stage = service.rest(token, 0)
+            while stage.kind in CONTINUED:
+                stage = service.rest(token, stage.done)
         worker.turn()
     finally:
         database.close()

@@ -105,8 +105,10 @@ def test_the_methods_have_this_studys_numbers(desk, made):
     assert "confidence of 0.975" in words["Stopping rule"]
     assert "The experimenter ended collection after 200 answers" in words["Outcome"]
     share = made.found.shown["accuracy"]
-    assert f"{100 * share['value']:.1f} % were predicted right" in words["Outcome"]
-    assert f"interval {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
+    assert f"{100 * share['value']:.1f} % were predicted correctly" in words["Outcome"]
+    assert (
+        f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
+    )
     assert "seed 3" in words["Software"]
     assert re.search(
         r"lore-active \S+, Python \S+, NumPy \S+, SciPy \S+ and numba", words["Software"]
@@ -181,7 +183,7 @@ def test_links_that_name_people_are_not_told(tmp_path):
         assert b"nobodys-business" not in watch.update(False).plain
     finally:
         desk.close()
-    assert page.startswith("<!doctype html>")
+    assert page.startswith("<!DOCTYPE html>")
     assert "nobodys-business" not in page
 
 
@@ -303,7 +305,7 @@ def test_an_empty_study_has_a_report_too(tmp_path):
     finally:
         desk.close()
     text = Seen(made.page).text
-    assert "Nobody has answered yet." in text
+    assert "No answers yet." in text
     assert "Nobody has taken part yet." in text
     assert "Collection had not ended when this was written" in text
     assert carried(made.page)["moments"] == []

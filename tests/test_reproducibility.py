@@ -98,3 +98,24 @@ def test_numpy_is_told_in_the_names_that_its_version_knows():
     code = "import lore_active, numpy; print(lore_active.Learner(9).n_objects)"
     told = run("-W", "error", "-c", code, NPY_DISABLE_CPU_FEATURES="X86_V4")
     assert told == "9\n"
+
+
+THREADS = """
+import lore_active, hashlib
+from lore_active.learner import Learner
+from lore_active.observers import gaussian_space, simulated_answers
+learner = Learner(12, seed=1)
+learner.add(simulated_answers(gaussian_space(12, 3, 1), 360, 2))
+learner.audit()
+told = repr(learner.ask(30)).encode() + learner.uncertainty().tobytes()
+print(hashlib.sha256(told).hexdigest())
+"""
+
+
+def test_the_number_of_threads_changes_no_bit():
+    """A program that uses `Learner` alone has one for each of the machine's cores."""
+    found = {
+        run("-c", THREADS, OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads)
+        for threads in ("1", "2")
+    }
+    assert len(found) == 1

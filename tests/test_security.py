@@ -325,7 +325,7 @@ def test_an_experimenter_who_follows_a_link_can_still_steer(app):
 # ---- every route, every role --------------------------------------------------------------------
 
 ROLES = ("anonymous", "participant", "reader", "experimenter")
-OPEN = {"participant", "static", "health"}
+OPEN = {"participant", "static", "health", "home"}
 # (anonymous, participant, reader, experimenter)
 SIGN_IN, NO, YES, DONE = 303, 401, 200, 303
 MATRIX = {
@@ -346,6 +346,8 @@ MATRIX = {
         403,
         DONE,
     ),
+    "GET /monitor/<study>/participants/<int:number>": (NO, NO, YES, YES),
+    "POST /monitor/<study>/participants/<int:number>/effect": (NO, NO, 403, YES),
     "POST /monitor/<study>/sign-out": (NO, NO, 403, 303),
 }
 FILLED = {
@@ -372,7 +374,7 @@ def test_every_route_is_in_the_matrix(app):
     }
     assert found == set(MATRIX)
     assert all(
-        name.split()[1].startswith(("/s/", "/static/", "/health"))
+        name == "GET /" or name.split()[1].startswith(("/s/", "/static/", "/health"))
         for name in {name for _, name in routes(app)} - found
     )
 
@@ -416,6 +418,8 @@ def test_the_matrix_of_roles(shared, route, role):
     if path == "/monitor/sign-in":
         form = {"csrf": door(client), "study": "words", "password": PASSWORD}
     reply = client.open(path, method=method, data=form if method == "POST" else None)
+    # What comes line by line ends here.
+    reply.close()
     assert reply.status_code == MATRIX[route][ROLES.index(role)]
     if role != "experimenter":
         assert steered(owner) == before

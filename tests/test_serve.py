@@ -8,10 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import COMMAND, Serving, wait_until
 from server.bots import Browser, Page
+from server.commands import main
 from tests.living import write_study
 
 TOML = """
@@ -111,13 +113,89 @@ def test_the_demo_reaches_its_stop_by_itself_at_the_rank_it_should(serving, tmp_
         check=True,
         capture_output=True,
     )
-    server = serving(str(folder), "--bots", "20", "--think", "0.3", "--seed", "5")
-    server.address()
+    bots = ("--bots", "20", "--think", "0.3", "--seed", "5")
+    server = serving(str(folder), "--in-study", *bots)
+    address = server.address()
     database = sqlite3.connect(folder / "study.db")
 
-    def state():
-        return database.execute("SELECT status, reason FROM state").fetchone()
+    def stop():
+        sql = "SELECT detail FROM events WHERE kind = 'simulated_stop'"
+        return database.execute(sql).fetchone()
 
-    wait_until(lambda: state()[0] == "stopped")
-    assert "settled at 2 dimensions" in state()[1]
+    wait_until(lambda: stop() is not None)
+    assert "Two dimensions, settled." in stop()[0]
+    assert database.execute("SELECT min(simulated) FROM participants").fetchone()[0] == 1
+    assert database.execute("SELECT status FROM state").fetchone()[0] == "running"
     database.close()
+    wait_until(lambda: any("the bots have finished" in line for line in server.lines))
+    # People are let in as before.
+    browser = Browser(address, threading.Event())
+    assert Page(browser.get("/s/colours/")).action is not None
+    browser.close()
+
+
+def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
+    serving, tmp_path, monkeypatch
+):
+    folder = write_study(tmp_path / "words", "[session]\npractice = 0\n", items=6)
+    before = {path.name for path in folder.iterdir()}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    server = serving(str(folder), "--bots", "2", "--think", "0.01")
+    address = server.address()
+    (copy,) = temporary.glob("*/words/study.db")
+    assert {path.name for path in folder.iterdir()} == before
+    database = sqlite3.connect(copy)
+    sql = "SELECT coalesce(sum(done * simulated), 0) FROM participants"
+    wait_until(lambda: database.execute(sql).fetchone()[0] > 5)
+    database.close()
+    browser = Browser(address, threading.Event())
+    page = Page(browser.get("/s/words/"))
+    while page.action and not page.action.endswith("/answer"):
+        page = Page(browser.post(page.action, {**page.fields, "agreed": "yes"}))
+    browser.post(page.action, {**page.fields, "side": "left"})
+    browser.close()
+    assert server.stop() == 0
+    said = "\n".join(server.lines)
+    assert "take part in a copy of words, which is thrown away at the end" in said
+    assert "People answered in the rehearsal of words as well: 1 participant, 1 answer." in said
+    kept = list((folder / "backups").glob("rehearsal-*.db"))
+    assert len(kept) == 1 and str(kept[0]) in said
+    database = sqlite3.connect(kept[0])
+    # Whoever tries out a rehearsal is shown beside the bots.
+    sql = "SELECT count(*) FROM events WHERE kind = 'simulated_out'"
+    assert database.execute(sql).fetchone()[0] == 0
+    database.close()
+    assert {path.name for path in folder.iterdir()} == before | {"backups"}
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_rehearsal_that_is_kept(serving, tmp_path):
+    folder = write_study(tmp_path / "words", TOML, items=6)
+    kept = tmp_path / "tried"
+    server = serving(str(folder), "--bots", "1", "--think", "0.01", "--keep", str(kept))
+    server.address()
+    assert server.stop() == 0
+    assert (kept / "words" / "study.db").exists() and not (folder / "study.db").exists()
+    again = subprocess.run(
+        [*COMMAND, "serve", str(folder), "--bots", "1", "--keep", str(kept), "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert again.returncode == 2 and "words exists, but a rehearsal" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--in-study"], "--in-study is about bots"),
+        (["--keep", "x"], "--keep is about bots"),
+        (["--bots", "1", "--keep", "x", "--in-study"], "exclude each other"),
+    ],
+)
+def test_options_of_rehearsals_that_do_not_go_together(tmp_path, arguments, said):
+    folder = write_study(tmp_path / "words")
+    told = CliRunner().invoke(main, ["serve", str(folder), *arguments])
+    assert told.exit_code == 2 and said in told.output

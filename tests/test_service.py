@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from dataclasses import replace
 
 import pytest
 
 from server.service import UnknownParticipant, UnknownQuestion
-from server.stages import Turned, Welcome
+from server.stages import CONTINUED, Turned, Welcome
 from tests.studying import Desk
 
 SHORT = "[session]\ntrials = 6\npractice = 0\nbreak_every = 0\nfeedback = false\n"
@@ -57,15 +58,16 @@ def test_the_whole_way(desk):
     kinds = []
     for _ in range(40):
         kinds.append(stage.kind)
-        if stage.kind in ("break", "ready"):
+        if stage.kind in CONTINUED:
             stage = desk.service.rest(came.token, stage.done)
         elif stage.kind in ("practice", "trial"):
             stage = desk.service.answer(came.token, stage.trial.token, "left")
         else:
             break
-    assert kinds == ["practice"] * 2 + ["ready"] + ["trial"] * 4 + ["break"] + ["trial"] * 4 + [
-        "break"
-    ] + ["trial"] * 2 + ["feedback"]
+    practice, four = ["practice", "practice_feedback"], ["trial"] * 4
+    assert kinds == [
+        *practice * 2, "ready", *four, "break", *four, "break", "trial", "trial", "feedback",
+    ]  # fmt: skip
     stage = desk.service.feedback(came.token, "fine")
     assert (stage.kind, stage.code) == ("finished", "OK1")
     assert stage.address == "https://example.org/done?pid=a%20b%26c&s=s1"
@@ -79,26 +81,124 @@ def test_practice_says_what_was_right(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\npractice = 2\n")
     stage = desk.newcomer()
     trial = stage.trial
+    token = stage.participant
     right = "left" if trial.left == trial.anchor else "right"
-    stage = desk.answer(stage, right)
-    assert stage.note == "practice_right"
+    told = desk.service.answer(token, trial.token, right)
+    assert (told.kind, told.note) == ("practice_feedback", "practice_right")
+    assert told.trial == replace(trial, chosen=right, expected=right)
+    again = desk.service.visit(token)
+    assert replace(again, visit=told.visit) == told, "a reload shows the same"
+    stage = desk.service.rest(token, told.done)
+    assert stage.kind == "practice" and stage.trial.token != trial.token
     trial = stage.trial
-    wrong = "right" if trial.left == trial.anchor else "left"
-    stage = desk.service.answer(stage.participant, trial.token, wrong)
-    assert stage.note == "practice_wrong"
-    assert stage.kind == "ready"
-    assert desk.service.rest(stage.participant, stage.done).kind == "trial"
+    wrong, right = ("right", "left") if trial.left == trial.anchor else ("left", "right")
+    last = desk.service.answer(token, trial.token, wrong)
+    assert (last.kind, last.note) == ("practice_feedback", "practice_wrong")
+    assert (last.trial.chosen, last.trial.expected) == (wrong, right)
+    assert desk.service.rest(token, told.done) == last, "continuing twice skips nothing"
+    stage = desk.service.rest(token, last.done)
+    assert (stage.kind, stage.note) == ("ready", "")
+    assert desk.service.rest(token, last.done) == stage
+    assert desk.service.rest(token, stage.done).kind == "trial"
+    desk.close()
+
+
+@pytest.mark.parametrize(
+    ("side", "note"), [("skip", "practice_skipped"), ("timeout", "practice_timed_out")]
+)
+def test_practice_without_a_choice_says_what_most_people_choose(tmp_path, side, note):
+    toml = "[session]\npractice = 1\n[trial]\nskip = true\ntimeout_ms = 1000\n"
+    desk = Desk(tmp_path / "words", toml)
+    stage = desk.newcomer()
+    desk.wait(1000)
+    told = desk.service.answer(stage.participant, stage.trial.token, side)
+    assert (told.kind, told.note) == ("practice_feedback", note)
+    nearer = "left" if stage.trial.left == stage.trial.anchor else "right"
+    assert (told.trial.chosen, told.trial.expected) == (side, nearer)
+    assert desk.service.rest(stage.participant, told.done).kind == "ready"
     desk.close()
 
 
 @pytest.mark.parametrize("desk", [FULL], indirect=True)
-def test_declining_is_final_and_stores_only_that(desk):
+def test_declining_can_be_taken_back_until_a_code_was_shown(desk):
     came = desk.service.arrive({})
     desk.service.visit(came.token)
     stage = desk.service.consent(came.token, False)
-    assert (stage.kind, stage.code) == ("declined", "NO1")
-    assert desk.service.consent(came.token, True).kind == "declined"
+    assert (stage.kind, stage.code, stage.undecided, stage.held) == ("declined", "", True, True)
+    assert desk.service.consent(came.token, True).kind == "declined", "not by an old form"
+    assert desk.service.reconsider(came.token).kind == "consent"
+    assert desk.rows("SELECT kind, participant FROM events") == [("reconsider", 1)]
+    assert desk.service.reconsider(came.token).kind == "consent"
+    desk.service.consent(came.token, False)
+    left = desk.service.leave(came.token)
+    assert (left.kind, left.code, left.undecided, left.held) == ("declined", "NO1", False, False)
+    assert desk.service.reconsider(came.token) == left == desk.service.leave(came.token)
     assert desk.rows("SELECT count(*) FROM queries") == [(0,)]
+
+
+def test_where_declining_has_no_code_it_can_be_taken_back_while_there_is_room(tmp_path):
+    desk = Desk(tmp_path / "words", "[session]\ntrials = 10\n[budget]\nparticipants = 1\n")
+    first, second = (desk.service.arrive({}) for _ in range(2))
+    assert isinstance(first, Welcome) and second.kind == "full"
+    stage = desk.service.consent(first.token, False)
+    assert (stage.undecided, stage.held) == (True, False)
+    assert desk.rows("SELECT finished_at IS NULL FROM participants") == [(0,)]
+    second = desk.service.arrive({})
+    assert isinstance(second, Welcome), "the place was free"
+    assert desk.service.reconsider(first.token).kind == "full", "and now it is not"
+    assert desk.service.visit(first.token).kind == "full"
+    desk.close()
+
+
+HURRY = "[session]\ntrials = 100\npractice = 0\nbreak_every = 0\nfeedback = false\n"
+
+
+def paced(desk, gap_ms):
+    """Somebody who answers as fast as this: how many answers they had given at each reminder."""
+    stage, reminded = desk.newcomer(), []
+    while stage.kind in ("trial", "slow_down"):
+        if stage.kind == "slow_down":
+            reminded.append(stage.done)
+            assert desk.service.visit(stage.participant).kind == "slow_down", "after a reload, too"
+            stage = desk.service.rest(stage.participant, stage.done)
+        else:
+            desk.wait(gap_ms)
+            stage = desk.service.answer(stage.participant, stage.trial.token, "left")
+    return reminded
+
+
+def test_who_hurries_is_asked_to_take_their_time_now_and_then(tmp_path):
+    desk = Desk(tmp_path / "words", HURRY)
+    assert paced(desk, 700) == []
+    assert paced(desk, 300) == [9, 29], "twice at most"
+    events = desk.rows("SELECT participant, detail FROM events WHERE kind = 'slow_down'")
+    assert events == [(2, '{"done": 9, "median_ms": 300}'), (2, '{"done": 29, "median_ms": 300}')]
+    assert desk.rows("SELECT count(*) FROM answers") == [(200,)]
+    desk.close()
+    never = Desk(tmp_path / "never", HURRY + "rush_ms = 0\n")
+    assert paced(never, 10) == []
+    never.close()
+
+
+def test_a_time_limit_or_a_clock_that_stands_still_is_no_hurry(tmp_path):
+    short = Desk(tmp_path / "short", HURRY + "[trial]\ntimeout_ms = 400\n")
+    assert paced(short, 300) == []
+    short.close()
+    still = Desk(tmp_path / "still", HURRY)
+    assert paced(still, 0) == []
+    still.close()
+
+
+def test_minutes_left_follow_their_own_pace(tmp_path):
+    desk = Desk(tmp_path / "words", HURRY)
+    stage = desk.newcomer()
+    for done in range(30):
+        assert (stage.minutes is None) == (done < 5)
+        # One long pause is not their pace.
+        desk.wait(600_000 if done == 12 else 6_000)
+        stage = desk.service.answer(stage.participant, stage.trial.token, "left")
+    assert stage.minutes == pytest.approx(7.0)
+    desk.close()
 
 
 def test_the_same_answer_again_changes_nothing(desk):
@@ -176,7 +276,8 @@ def ways(desk):
     """Everybody who leaves without having finished, by how they left."""
     gone = {}
     came = desk.service.arrive({"PROLIFIC_PID": "no"})
-    gone["declined"] = desk.service.consent(came.token, False)
+    desk.service.consent(came.token, False)
+    gone["declined"] = desk.service.leave(came.token)
     unsure = desk.service.arrive({"PROLIFIC_PID": "unsure"})
     desk.now += 11 * 60_000
     away = desk.newcomer(PROLIFIC_PID="away")
@@ -309,10 +410,11 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
             "instructions": lambda visit: service.begin(token, visit),
             "ready": lambda visit, done=stage.done: service.rest(token, done, visit),
             "break": lambda visit, done=stage.done: service.rest(token, done, visit),
+            "practice_feedback": lambda visit, done=stage.done: service.rest(token, done, visit),
             "practice": lambda visit, trial=stage.trial: service.answer(
                 token, trial.token, "left", visit
             ),
-        }.get("practice" if stage.trial else stage.kind)
+        }.get("practice" if stage.kind == "trial" else stage.kind)
         if act is None:
             break
         told = act(old.visit)
@@ -325,8 +427,8 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
             assert (told.kind, told.note) == ("elsewhere", ""), "it was done already"
         stage = following
     assert seen == [
-        *("consent", "instructions", "practice", "ready", "trial", "trial", "break"),
-        *("trial", "trial", "feedback"),
+        *("consent", "instructions", "practice", "practice_feedback", "ready"),
+        *("trial", "trial", "break", "trial", "trial", "feedback"),
     ]
     # A comment is kept, wherever it was written, and so is the way to the exit.
     assert service.feedback(token, "from an older window").kind == "finished"

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from lore_active.errors import InvalidParameter
-from server.stages import Welcome
+from server.stages import CONTINUED, Welcome
 from server.store import chain_verification
 from server.store import collection as store
 from tests.studying import Desk
@@ -93,7 +93,7 @@ class Collecting(RuleBasedStateMachine):
             stage = service.answer(token, question, side)
             if stage.note != "not_taken":
                 self.acknowledged.setdefault(question, side)
-        elif stage.kind in ("break", "ready"):
+        elif stage.kind in CONTINUED:
             stage = service.rest(token, stage.done)
         elif stage.kind == "feedback":
             stage = service.feedback(token, "x")
@@ -190,7 +190,7 @@ class Collecting(RuleBasedStateMachine):
         )
         assert on_time <= BUDGET
         promised, people = self.desk.database.read(
-            lambda c: store.promised(c, self.desk.now - 5 * 60_000, self.desk.now)
+            lambda c: store.promised(c, self.desk.now - 5 * 60_000, self.desk.now, simulated=False)
         )
         assert promised <= BUDGET + late
         assert people <= 8 + late

@@ -37,6 +37,7 @@ from tests.living import write_study
 TOML = """
 [session]
 trials = 5000
+rush_ms = 0
 practice = 0
 break_every = 0
 feedback = false
@@ -204,6 +205,8 @@ def test_a_web_process_that_hangs_is_started_again(tmp_path):
         client.start()
         try:
             wait_until(lambda: len(client.acknowledged) > 5)
+            # One that the supervisor has not heard of yet may only be slow to start.
+            wait_until(lambda: server.web[0]._answered_at > 0)
             first = server.web[0].process.pid
             # A pause that is no more than that.
             os.kill(first, signal.SIGSTOP)

@@ -226,6 +226,47 @@ def test_check_warns_of_exits_that_lead_nowhere(tmp_path):
     assert "Warning" not in run("check", whole).stdout
 
 
+def test_a_new_study_warns_of_what_is_left_to_fill_in(tmp_path):
+    write_study(tmp_path / "tastes", "foods", 1)
+    _, *warnings = run("check", tmp_path / "tastes").stdout.splitlines()
+    assert warnings == [
+        "Warning: study.toml: texts.consent still has something to fill in: 10 places, the first "
+        "of them [FILL IN: names]."
+    ]
+    toml = tmp_path / "tastes" / "study.toml"
+    consent = load(tmp_path / "tastes").settings.texts.consent
+    for asked in ("name", "institution", "contact", "ethics", "purpose", "minutes", "payment"):
+        assert asked in consent.lower()
+    for asked in ("stored", "kept for", "withdrawal"):
+        assert asked in consent.lower()
+    text = re.sub(r"\[FILL IN[^]]*\]", "all is said", toml.read_text())
+    toml.write_text(text)
+    assert "Warning" not in run("check", tmp_path / "tastes").stdout
+    toml.write_text(text.replace('title = "How foods taste"', 'title = "Foods [ fill in ]"'))
+    assert (
+        "title still has something to fill in: [ fill in ]."
+        in run("check", tmp_path / "tastes").stdout
+    )
+
+
+def test_check_warns_of_texts_that_are_not_translated(tmp_path):
+    whole = {key: "Wort {}" for key in all_keys() if key.startswith("texts.")}
+    texts = "".join(f'{key} = "Wort"\n' for key in whole)
+    folder = small_study(tmp_path / "german", f'language = "de"\n{texts}')
+    assert "Warning" not in run("check", folder).stdout
+    some = texts.replace('texts.agree = "Wort"\n', "").replace('texts.stay = "Wort"\n', "")
+    folder = small_study(tmp_path / "half", f'language = "de"\n{some}')
+    assert run("check", folder).stdout.splitlines()[1:] == [
+        'Warning: study.toml: language is "de", but 2 texts are still the English ones: '
+        "texts.agree, texts.stay."
+    ]
+    none = run("check", small_study(tmp_path / "none", 'language = "de-AT"')).stdout
+    assert "texts are still the English ones: texts.consent_title, " in none and " more." in none
+    assert (
+        "Warning" not in run("check", small_study(tmp_path / "some", 'language = "en-GB"')).stdout
+    )
+
+
 def test_password_sets_a_new_one(tmp_path):
     folder = small_study(tmp_path / "good")
     shown = run("password", folder).stdout.split()[-1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from lore_active import Learner, snapshot
 from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.settings import all_keys
 from server import supposing, telling
 from server.commands import main
 from server.store import monitoring
@@ -65,7 +67,7 @@ def suppose(desk, *words):
 
 def test_supposing_what_was_gives_what_was(desk):
     """To the last bit: the same audits, the same stop."""
-    found, change = suppose(desk, "stop.confidence=0.6")
+    found, change = suppose(desk, "stopping.confidence=0.6")
     assert found.what_if == found.original
     assert len(found.original.points) > 8
     assert found.original.stopped_at is not None
@@ -77,7 +79,7 @@ def test_supposing_what_was_gives_what_was(desk):
 
 
 def test_another_rule_stops_elsewhere_on_the_same_models(desk):
-    strict, change = suppose(desk, "stop.confidence=0.999999", "stop.audits=60")
+    strict, change = suppose(desk, "stopping.confidence=0.999999", "stopping.audits=60")
     assert strict.what_if.points == strict.original.points
     assert strict.what_if.stopped_at is None
     assert (strict.answers_saved, strict.answers_missing) == (None, None)
@@ -91,7 +93,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     )
     needed = max(settled)[0]
     assert needed > settled[0][0]
-    later, change = suppose(desk, f"stop.min_answers={needed}")
+    later, change = suppose(desk, f"stopping.min_answers={needed}")
     assert later.what_if.stopped_at > later.original.stopped_at
     assert later.answers_missing == later.what_if.stopped_at - later.original.stopped_at
     assert (
@@ -122,7 +124,7 @@ def test_without_somebody_is_as_if_they_had_never_answered(desk):
 
 
 def test_another_selector_chooses_among_what_was_asked(desk):
-    found, change = suppose(desk, "selector=random", "lam=0.01")
+    found, change = suppose(desk, "learning.selector=random", "lam=0.01")
     questions = desk.rows(
         "SELECT DISTINCT anchor, min(left, right), max(left, right) FROM queries q "
         "JOIN answers a ON a.query = q.id WHERE purpose NOT IN ('practice', 'catch') "
@@ -133,23 +135,30 @@ def test_another_selector_chooses_among_what_was_asked(desk):
     assert found.what_if.points != found.same_pool.points
     head = next(telling.table(found, change, desk.study))
     assert head.split("  ")[0] == "" and "same pool, fisher" in head
-    again, _ = suppose(desk, "selector=random", "lam=0.01")
+    again, _ = suppose(desk, "learning.selector=random", "lam=0.01")
     assert again.what_if == found.what_if
 
 
 def test_everything_wrong_is_said_at_once(desk):
     told = CliRunner().invoke(
         main,
-        ["replay", str(desk.folder), "--what-if", "lam=-1", "selctor=random", "stop.audits=two",
-         "stop.confidence=1", "exclude=P7,nobody,P1", "restore=1", "lonely", "lam=2", "lam=nan"],
+        ["replay", str(desk.folder), "--what-if", "lam=-1", "selctor=random", "stopping.audits=two",
+         "stopping.confidence=1", "exclude=P7,nobody,P1", "restore=1", "lonely", "lam=2", "lam=nan",
+         "audit=2", "stop.confidense=0.9", "budget.answers=50", "wholly.else=1"],
     )  # fmt: skip
     assert told.exit_code == 2
     for words in (
         'lam is "-1", but must be a number above 0.',
-        "selctor is an unknown key, but every key must be one of lam, selector,",
-        "did you mean selector?",
-        'stop.audits is "two", but must be a whole number from 1 to 100.',
-        'stop.confidence is "1", but must be a number of 0.5 or more and below 1.0.',
+        "selctor is unknown, but every key must be one of learning.selector, stopping.confidence,",
+        "did you mean learning.selector?",
+        "audit is unknown, but every key must be one of learning.selector, ",
+        "restore; did you mean stopping.audits?",
+        "stop.confidense is unknown, ",
+        "restore; did you mean stopping.confidence?",
+        "budget.answers is a key of study.toml that changes nothing about answers already given, ",
+        "wholly.else is unknown, but every key must be one of ",
+        'stopping.audits is "two", but must be a whole number from 1 to 100.',
+        'stopping.confidence is "1", but must be a number of 0.5 or more and below 1.0.',
         'exclude is "P7", but participants are named by their number (1 to 6; ',
         'exclude is "nobody"',
         "restore is also 1, but nobody can be both excluded and restored.",
@@ -157,7 +166,7 @@ def test_everything_wrong_is_said_at_once(desk):
         "lam is given twice (2), but may be given once.",
     ):
         assert words in told.output, words
-    assert told.output.count("\n") == 10
+    assert told.output.count("\n") == 14
     for arguments, words in (
         (["lam=1"], "'lam=1' stands alone; settings to suppose follow --what-if."),
         (["--verify", "--what-if", "lam=1"], "exclude each other"),
@@ -166,10 +175,27 @@ def test_everything_wrong_is_said_at_once(desk):
         assert (told.exit_code, words in told.output) == (2, True)
 
 
+def test_keys_and_rules_are_those_of_study_toml(desk):
+    """And what commands of earlier versions called them is still understood."""
+    known = all_keys()
+    assert set(supposing.SETTINGS) <= set(known)
+    described = (Path(__file__).parent.parent / "docs" / "study.md").read_text()
+    for key in supposing.SETTINGS:
+        assert supposing.KINDS[key] == known[key].type
+        assert f"| `{key}` |" in described
+    for older, key in supposing.OLDER.items():
+        value = "random" if key == "learning.selector" else "1" if "audits" in key else "0.9"
+        value = "20" if "min_answers" in key else value
+        read = [supposing.read([f"{one}={value}"], desk.study.settings, []) for one in (older, key)]
+        assert read[0] == read[1] != supposing.Change(desk.study.settings)
+    written = supposing.read(['learning.selector = "random"'], desk.study.settings, [])
+    assert written.selector == written.settings.learning.selector == "random"
+
+
 def test_json_from_the_command(desk):
-    words = ["--what-if", "lam=0.02", "stop.audits=2", "--json"]
+    words = ["--what-if", "lam=0.02", "stopping.audits=2", "--json"]
     found = json.loads(CliRunner().invoke(main, ["replay", str(desk.folder), *words]).output)
-    assert found["supposed"] == ["lam=0.02", "stop.audits=2"]
+    assert found["supposed"] == ["lam=0.02", "stopping.audits=2"]
     assert {one["lam"] for one in found["what_if"]["points"]} == {0.02}
     before, supposed = found["original"]["stopped_at"], found["what_if"]["stopped_at"]
     # Whether it stops at that λ, and where, is the models' affair, not the command's.

@@ -145,7 +145,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
     collect(desk, worker, 25, Person(ITEMS, 2, seed=4), until=stopped)
     assert stopped()
     ((reason,),) = desk.rows("SELECT reason FROM state")
-    assert "settled at 2 dimensions" in reason
+    assert "Two dimensions, settled." in reason
     assert desk.rows("SELECT who FROM events WHERE kind = 'stop'") == [("stopping rule",)]
     desk.control.reopen("test")
     collect(desk, worker, 3, until=stopped)

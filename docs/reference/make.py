@@ -1,4 +1,4 @@
-"""Pages of the reference that follow from the code: commands, columns, addresses, modules.
+"""Pages of the reference that follow from the code: commands, columns, modules, stages, …
 
 Run from the project's folder: python -m docs.reference.make. A test checks that they are current.
 """
@@ -26,13 +26,15 @@ from docs.reference.meanings import (
     PRIOR_ARRAYS,
     ROWS,
 )
+from lore_active.criteria import TITLES, WAITS
+from lore_active.verdict import STAGES, Stage
+from server import psych_ds
 from server.app import create_app
 from server.clock import now
 from server.columns import MEANINGS
 from server.commands import main as lore_active
 from server.exchange import SALMON, TRIPLETTOOLS, TRIPLETTOOLS_EMBEDDING, TRIPLETTOOLS_ITEMS
-from server.exporting import ITEMS, PARTICIPANTS
-from server.exports import ANSWERS, EXPORTS
+from server.exports import ANSWERS, EXPORTS, ITEMS, PARTICIPANTS, Choice
 from server.prior_files import MEANINGS as PRIOR
 from server.prior_files import columns as prior_columns
 from server.store import dumping
@@ -44,7 +46,7 @@ ROOT = HERE.parent.parent
 NOTE = "*This page is made from the code by `make reference`.*"
 ORDER = (
     *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
-    *("replay", "import", "forget", "recover", "compare", "fit", "simulate"),
+    *("replay", "import", "reset", "forget", "recover", "compare", "fit", "simulate"),
 )
 PEOPLE = {"anybody": "anybody", "experimenter": "experimenter", "reader": "link for looking"}
 
@@ -56,6 +58,7 @@ def pages() -> dict[str, str]:
         "columns.md": "\n".join(columns()),
         "endpoints.md": "\n".join(endpoints()),
         "modules.md": "\n".join(modules()),
+        "stages.md": "\n".join(stages()),
     }
 
 
@@ -68,6 +71,51 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield ""
 
 
+# ---- stages -------------------------------------------------------------------------------------
+
+
+def stages() -> Iterator[str]:
+    """What is said of a study, stage by stage, and the criteria that it speaks of."""
+    yield from ["# Stages of a study", "", NOTE, ""]
+    yield from [
+        "The monitor, the report and its methods text, `replay`, `simulate` and `Learner.verdict`",
+        "say the same of a study. What they say follows from this table: a study is in the first",
+        "stage whose condition applies. Figures stand in place of the braces. `{Dimensions}` is",
+        "the number of dimensions reported: *two dimensions*, *two or three dimensions* where it",
+        "is wavering (*up to three*, if none was reported in between), *at least one dimension*",
+        "where held-out answers cannot tell how many.",
+        "",
+    ]
+    rows = (
+        (f"**{one.name}**", one.when, one.headline, one.explanation, _shown(one)) for one in STAGES
+    )
+    heads = ("stage", "recognised by", "headline", "explanation", "criteria shown")
+    yield from _table(heads, rows)
+    yield from [
+        "While collection is paused, has not started or has ended, the explanation says so; also",
+        "if all answers are imported, or some are simulated. With a number of dimensions, the",
+        "prequential accuracy stands beside the headline, with its 95 % confidence interval and",
+        "the chance level: the share of the last 200 random questions that the map of the time",
+        "predicted correctly before they were answered. Without one there is no map, and so no",
+        "accuracy.",
+        "",
+        "“Possibly some structure” is a hint, not a finding: predictions are compared with chance",
+        "at every audit, and answers that are mere guesses pass that criterion now and then. A",
+        "number of dimensions is reported from [much stricter thresholds](../learner.md) on.",
+        "",
+        "## Criteria",
+        "",
+    ]
+    about = ((f"`{name}`", title, WAITS[name]) for name, title in TITLES.items())
+    yield from _table(("name", "title", "while it is not met"), about)
+
+
+def _shown(stage: Stage) -> str:
+    if stage.has_rank:
+        return "all"
+    return ", ".join(f"`{name}`" for name in stage.criteria) or "none"
+
+
 # ---- commands -----------------------------------------------------------------------------------
 
 
@@ -75,9 +123,9 @@ def commands() -> Iterator[str]:
     """Each command with its arguments and options, in the order in which a study needs them."""
     yield from ["# Commands", "", NOTE, ""]
     yield from [
-        "Every command takes `-h` or `--help`. Those that compute take `--json`: one JSON object",
-        "on standard output and nothing else there. Bad input ends with exit code 2 and one",
-        "sentence on standard error. `lore-active --version` prints the version.",
+        "Every command takes `-h` or `--help`. Those that compute take `--json`: one JSON object,",
+        "or one a line, on standard output and nothing else there. Bad input ends with exit code 2",
+        "and one sentence on standard error. `lore-active --version` prints the version.",
         "",
     ]
     known = lore_active.commands
@@ -180,10 +228,24 @@ def columns() -> Iterator[str]:
     yield from [
         "## psych-ds",
         "",
-        "`dataset_description.json`, and in `data/` the columns of `answers.csv` and of",
-        "`participants.csv` as above, in `study-STUDY_task-answers_data.csv` and",
-        "`study-STUDY_task-participants_data.csv`; the columns of `prior.csv` in",
-        "`study-STUDY_task-prior_data.csv`, if answers were brought in.",
+        "`dataset_description.json` describes every column. De-identified unless exported with",
+        "`--identified`: then answers and participants have the columns of `answers.csv` and",
+        "`participants.csv` above.",
+        "",
+    ]
+    safe = Choice(comments=True)
+    for task, names in {
+        "answers": psych_ds.answer_columns(safe),
+        "participants": psych_ds.participant_columns(safe),
+        "items": ITEMS,
+    }.items():
+        kept = {name: MEANINGS[name] for name in names}
+        if "feedback" in kept:
+            kept["feedback"] += " (only with `--comments`)"
+        yield from _file(f"data/study-STUDY_task-{task}_data.csv", kept.items())
+    yield from [
+        "`data/study-STUDY_task-embedding_data.csv` has the columns of `embedding.csv`,",
+        "`data/study-STUDY_task-prior_data.csv` those of `prior.csv`, if answers were imported.",
         "",
         "## log",
         "",

@@ -18,7 +18,13 @@ KINDS = {
     "start, pause, resume, reopen, stop": "a lever was pulled, or the rule stopped the study",
     "budget, trials": "the budget, or the questions for each newcomer, were changed",
     "exclude, restore": "a participant was left out of the model, or taken back in",
+    "rehearsal": "the study is a copy for trying out; `detail_kept` names its folder if it is kept",
+    "simulated_out": "people have answered: simulated participants no longer count",
+    "simulated_stop": "the stopping rule was met with simulated answers: no more bots come in",
     "link, revoke link": "a link for looking was made or revoked",
+    "slow_down": "a participant answered very quickly and was asked to take their time: after how "
+    "many answers (`detail_done`), and the median of the last ones (`detail_median_ms`)",
+    "reconsider": "a participant took their declining back",
     "entry": "somebody came back by a link with other parameters; the old ones are kept here",
     "prior, prior_out": "answers from elsewhere were brought in, or taken out again",
     "forget": "somebody was erased; `detail_answers` says whether their answers were, too",
@@ -35,6 +41,7 @@ PRIOR_ARRAYS = {
 ARRAYS = {
     "triplets": "one row an answer: anchor, nearer, farther; numbers of items from 0",
     "participant": "number of the participant who gave it",
+    "simulated": "1 if that participant is a program of lore-active (a bot)",
     "items": "keys of the items, by number",
 }
 FIT = {
@@ -91,6 +98,7 @@ ROWS = {
         "seen_at": f"when they were last seen, {_AT}",
         "consented_at": f"when they agreed, {_AT}",
         "finished_at": f"when they finished or declined, {_AT}",
+        "simulated": "1 if they are a program of lore-active (a bot)",
     },
     "queries": {
         "id": "number of the question",

@@ -19,7 +19,7 @@ from lore_active.errors import LoreError
 from lore_active.folder import InvalidStudy, load
 from server.doctor.finding import Finding, ok, problem, warning
 from server.launch import Supervisor
-from server.store import backups
+from server.rehearsing import DATA, copied
 from server.template import write_study
 
 WAIT_SECONDS = 90.0
@@ -27,9 +27,7 @@ SLOW_SECONDS = 1.0
 SHOWN = 5
 # A copy is served, so that the study itself gets no visitor; but not of gigabytes.
 LARGEST_COPY = 300e6
-LEFT_OUT = shutil.ignore_patterns(
-    *("study.db*", "study.lock*", "password", "export", backups.FOLDER, ".*")
-)
+LEFT_OUT = shutil.ignore_patterns(*DATA, "password")
 NEEDED = {
     "Content-Security-Policy": "default-src 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -105,7 +103,7 @@ def _copy(folder: Path | None, home: Path) -> Path:
             files = [file for top in tops for file in (top, *top.rglob("*")) if file.is_file()]
             weight = sum(file.stat().st_size for file in files)
             if weight <= LARGEST_COPY:
-                return Path(shutil.copytree(folder, home / study.name, ignore=LEFT_OUT))
+                return copied(folder, home / study.name, "password")
         except (InvalidStudy, OSError):
             pass
     write_study(home / "sample", "foods", 1)

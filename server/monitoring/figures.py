@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.pacing import FIRST_AUDIT
+from lore_active import criteria
+from lore_active.study import Pay
+from lore_active.verdict import Verdict, verdict
 from server.counting import AnswerCounts, ParticipantCounts
 from server.monitoring import words
+from server.monitoring.ahead import Crowd, ahead, costs, message
+from server.monitoring.banner import banner
+from server.monitoring.flags import NAMES, OVERALL, RULES
 from server.monitoring.history import History
 from server.monitoring.ledger import CATCH, Columns
-from server.monitoring.outlook import outlook
-from server.monitoring.quality import NAMES, RULES, Quality
+from server.monitoring.quality import Quality
 from server.monitoring.table import Rows, number
+from server.standing import RULE, collection_of, findings_of
 from server.store.collection import State
 from server.store.models import ModelRow
 from server.store.monitoring import AnswerGroup, DecisionRow, EventRow, MachineRow, Person
@@ -22,10 +27,11 @@ from server.store.monitoring import AnswerGroup, DecisionRow, EventRow, MachineR
 MINUTE_MS = 60_000
 PACE_MINUTES = 5
 SPARK_MINUTES = 60
+# Fewer answers than this in five minutes tell little of the pace; then it is that of the last hour.
+MIN_PACE_ANSWERS = 5
+OPENED = ("start", "resume", "reopen")
 # A worker that has not been heard of for this long is in trouble, or in a very long audit.
 SILENT_MS = 60_000
-# How the worker signs what its stopping rule decides.
-RULE = "stopping rule"
 NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
@@ -42,26 +48,48 @@ class Facts:
     history: History
     model: ModelRow | None
     decision: DecisionRow | None
+    ranks: tuple[int, ...]
+    stopped_by: str
     events: list[EventRow]
     machine: MachineRow
     bytes: int
     groups: list[AnswerGroup]
     answers: AnswerCounts
     participants: ParticipantCounts
+    crowd: Crowd
+    pay: Pay
     backup_at: int | None = None
+    simulated_stopped: bool = False
+    rehearsal: dict[str, Any] | None = None
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether the last stop was the stopping rule's."""
+        return self.stopped_by == RULE
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the study."""
+        return verdict(
+            collection_of(self.state, self.answers, self.participants, self.items, self.by_rule),
+            findings_of(self.decision, self.ranks, self.history.latest.get("evidence", [])),
+        )
 
 
 def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     """All but the map."""
+    found = facts.verdict
+    share = accuracy(facts.history, found)
     return {
-        "where": where(facts),
-        "dimensions": dimensions(facts),
-        "stopping": stopping(facts.decision),
-        "accuracy": accuracy(facts.history),
+        "where": where(facts, found, share),
+        "dimensions": dimensions(facts, found),
+        "stopping": stopping(facts.decision, found),
+        "accuracy": share,
         "spectrum": spectrum(facts.history),
         "participants": {
             "names": NAMES,
             "rules": RULES,
+            "about_flags": OVERALL,
             "rows": [rows.row(one, facts.qualities[one.id], facts.now) for one in facts.people],
         },
         "machine": machine(facts),
@@ -69,31 +97,26 @@ def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     }
 
 
-def where(facts: Facts) -> dict[str, Any]:
-    """State, answers, people, pace and forecast."""
+def where(facts: Facts, found: Verdict, share: dict[str, Any]) -> dict[str, Any]:
+    """State, verdict, answers, people, pace and forecast."""
     state, decision, counts = facts.state, facts.decision, facts.answers
     collected = counts.answers
-    per_minute, spark = pace(facts.columns.received_at, facts.now)
-    reasons = [] if decision is None else decision.reasons
-    ahead = outlook(reasons, counts.fitted, collected)
-    if state.status == "stopped":
-        ahead = outlook([], 0, 0)
-    by_rule = stopped_by_rule(facts.events)
-    minutes = ahead.answers / per_minute if ahead.answers and per_minute > 0 else None
+    running = state.status == "running"
+    since = next((one.at for one in facts.events if one.kind in OPENED), 0)
+    per_minute, window, spark = pace(facts.columns.received_at, facts.now, since)
+    per_minute = per_minute if running else None
+    coming = ahead(decision, state, counts, facts.history.audited, facts.items, facts.crowd)
     return {
         "status": state.status,
-        "reason": "" if by_rule else state.reason,
-        "by_rule": by_rule,
+        "reason": "" if facts.by_rule else state.reason,
+        "by_rule": facts.by_rule,
         "begun": bool(facts.people),
-        "settled": decision is not None and decision.settled,
-        "headline": words.headline(
-            decision,
-            state.status,
-            collected,
-            FIRST_AUDIT * facts.items - counts.imported,
-            collected >= state.budget_answers,
-            by_rule,
-        ),
+        "settled": found.stage == "settled",
+        "stage": found.stage,
+        "headline": found.headline,
+        "explanation": found.explanation,
+        "predicted": words.predicted(share),
+        "has_rank": found.has_rank,
         "answers": collected,
         "fitted": counts.fitted,
         "waiting": counts.waiting,
@@ -103,44 +126,63 @@ def where(facts: Facts) -> dict[str, Any]:
         "budget_participants": state.budget_participants,
         "trials": state.trials,
         "participants": asdict(facts.participants),
-        "per_minute": round(per_minute, 2),
+        "banner": banner(
+            counts,
+            facts.participants,
+            facts.simulated_stopped and state.status == "running",
+            facts.rehearsal,
+        ),
+        "per_minute": None if per_minute is None else round(per_minute, 3),
+        "pace_minutes": window,
         "spark": spark,
         "to_stop": {
-            "answers": ahead.answers,
-            "minutes": None if minutes is None else round(minutes, 1),
-            "words": words.forecast(
-                ahead, state.status, per_minute, state.budget_answers - collected
-            ),
+            "answers": coming.answers,
+            "middle": coming.middle,
+            "participants": coming.participants,
+            "hours": None if coming.hours is None else [round(end, 2) for end in coming.hours],
+            "minutes": None
+            if coming.answers is None or not per_minute
+            else [round(end / per_minute, 1) for end in coming.answers],
+            "met": coming.met,
+            "words": message(coming, state, collected),
         },
+        "cost": costs(facts.pay, facts.crowd, state.trials, coming),
     }
 
 
-def stopped_by_rule(events: list[EventRow]) -> bool:
-    """Whether the last stop was the stopping rule's; events come newest first."""
-    stops = (one.who == RULE for one in events if one.kind == "stop")
-    return next(stops, False)
+def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int, list[int]]:
+    """Answers per minute, in how many of the last minutes, and in each of the last sixty.
 
-
-def pace(received_at: Any, now: int) -> tuple[float, list[int]]:
-    """Answers per minute of late, and answers in each of the last sixty minutes."""
+    The rate is what came within five minutes, or an hour where that was too little, divided by the
+    time that passed; `since` is when collection was last opened. None: less than a minute ago.
+    """
     recent = received_at[np.searchsorted(received_at, now - SPARK_MINUTES * MINUTE_MS) :]
     ages = np.clip((now - recent) // MINUTE_MS, 0, SPARK_MINUTES - 1)
     spark = np.bincount(ages, minlength=SPARK_MINUTES)[::-1].tolist() if len(recent) else []
-    late = recent[recent > now - PACE_MINUTES * MINUTE_MS]
-    if not len(late):
-        return 0.0, spark
-    # At the beginning of a session the five minutes have not passed yet.
-    begun = max(now - PACE_MINUTES * MINUTE_MS, int(late[0]))
-    return len(late) / max(1.0, (now - begun) / MINUTE_MS), spark
+    begun = max(since, int(received_at[0])) if len(received_at) else now
+    rate, window = None, PACE_MINUTES
+    for window in (PACE_MINUTES, SPARK_MINUTES):
+        start = max(now - window * MINUTE_MS, begun)
+        if now - start < MINUTE_MS:
+            return None, window, spark
+        came = int((recent >= start).sum())
+        rate = came * MINUTE_MS / (now - start)
+        if came >= MIN_PACE_ANSWERS:
+            break
+    return rate, window, spark
 
 
-def dimensions(facts: Facts) -> dict[str, Any]:
+def dimensions(facts: Facts, found: Verdict) -> dict[str, Any]:
     """The rank, the evidence for each rank, and what it was before."""
     points = facts.history.drawn()
-    ranks = facts.history.latest.get("evidence", [])
-    rank = None if facts.decision is None else facts.decision.rank
+    # Without criteria there is no audit of the answers that count now.
+    ranks = facts.history.latest.get("evidence", []) if found.criteria else []
+    rank = facts.decision.rank if facts.decision and found.criteria else None
+    reference = words.reference(ranks)
     return {
         "rank": rank,
+        "reference": reference,
+        "compared": words.compared(reference, ranks),
         "words": words.evidence(rank, ranks),
         "evidence": [
             {
@@ -159,46 +201,45 @@ def dimensions(facts: Facts) -> dict[str, Any]:
     }
 
 
-def stopping(decision: DecisionRow | None) -> dict[str, Any]:
-    """Each criterion, and what is missing."""
-    if decision is None:
-        nothing = "The criteria are looked at with the first audit."
-        return {"settled": False, "words": "", "missing": nothing, "criteria": []}
-    criteria = [
+def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
+    """Each criterion that makes sense now, and what is missing."""
+    rows = [
         {
-            "name": one["name"],
-            "title": words.TITLES.get(one["name"], one["name"]),
-            "value": number(float(one["value"]), 4),
-            "threshold": number(float(one["threshold"]), 4),
-            "passed": bool(one["passed"]),
-            "words": one["words"],
+            "name": one.name,
+            "title": criteria.TITLES.get(one.name, one.name),
+            "value": number(one.value, 4),
+            "threshold": number(one.threshold, 4),
+            "passed": one.passed,
+            "words": criteria.message(one, 0 if decision is None else decision.rank),
         }
-        for one in decision.reasons
+        for one in found.criteria
     ]
-    missing = [one["name"] for one in criteria if not one["passed"]]
-    # Without a dimension there is no number of them to be compared with others.
-    missing = [name for name in missing if decision.rank or name not in words.COMPARED]
     return {
-        "settled": decision.settled,
-        "words": decision.words,
-        "missing": words.missing(missing),
-        "criteria": criteria,
+        "settled": found.stage == "settled",
+        "missing": words.missing(found),
+        "criteria": rows,
     }
 
 
-def accuracy(history: History) -> dict[str, Any]:
-    """Progressive accuracy, the ceiling, and what both were before."""
-    points = [one for one in history.drawn() if one.value is not None]
-    share = history.latest.get("progressive", NO_SHARE)
+def accuracy(history: History, found: Verdict) -> dict[str, Any]:
+    """Prequential accuracy, the noise ceiling, and what both were before.
+
+    A model without dimensions predicts nothing, so there is none while no rank is reported.
+    """
+    points = [one for one in history.drawn() if one.value is not None and one.rank > 0]
+    latest = history.latest
+    share = latest.get("prequential", latest.get("progressive", NO_SHARE))
+    share = share if found.has_rank else NO_SHARE
     ceiling = history.latest.get("ceiling")
+    known = share["count"] > 0
     return {
         "count": share["count"],
-        "value": number(share["value"], 4),
-        "low": number(share["low"], 4),
-        "high": number(share["high"], 4),
+        "value": number(share["value"], 4) if known else None,
+        "low": number(share["low"], 4) if known else None,
+        "high": number(share["high"], 4) if known else None,
         "ceiling": number(ceiling, 4),
         "chance": 0.5,
-        "words": words.accuracy(share, ceiling),
+        "words": words.accuracy(share, ceiling, found),
         "history": {
             "answers": [one.answers for one in points],
             "value": [one.value for one in points],
@@ -209,15 +250,16 @@ def accuracy(history: History) -> dict[str, Any]:
 
 
 def spectrum(history: History) -> dict[str, Any]:
-    """Singular values now and before."""
+    """Singular values, and the share of the variance of each dimension now and before."""
     points = history.drawn()
-    now = list(points[-1].spectrum) if points else []
+    now = list(points[-1].shares) if points else []
     return {
-        "values": now,
+        "values": list(points[-1].spectrum) if points else [],
+        "shares": now,
         "words": words.spectrum(now),
         "history": {
             "answers": [one.answers for one in points],
-            "values": [list(one.spectrum) for one in points],
+            "shares": [list(one.shares) for one in points],
         },
     }
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.growing import NOTHING, Table, item_type
-from lore_active.types import Flags
+from lore_active.types import Flags, Floats
 from server.store.erasing import DAY_MS
 from server.store.monitoring import AnswerRow
 
@@ -33,7 +33,8 @@ class Columns:
     `as_known` and `as_before` tell whether the option was chosen that is known to be nearer, and
     the one that was chosen when the same person was asked first; NOTHING where there is no such.
     `rt_ms` is what the page says that the answer took (nan: nothing), `elapsed_ms` how long it was
-    from the server's question to the answer's arrival (-1: unknown).
+    from the server's question to the answer's arrival (-1: unknown). `predicted` is the probability
+    of the left option by the model that was there before (nan: none).
     """
 
     seq: Numbers
@@ -50,6 +51,7 @@ class Columns:
     timing: Whole
     elapsed_ms: Whole
     rt_ms: NDArray[Any]
+    predicted: NDArray[Any]
 
     def since(self, count: int) -> Columns:
         """All but the first `count`."""
@@ -71,7 +73,7 @@ class Columns:
 
 
 class Ledger:
-    """Columns that grow, 41 bytes an answer; appending costs what is appended."""
+    """Columns that grow, 45 bytes an answer; appending costs what is appended."""
 
     def __init__(self, items: int) -> None:
         item = item_type(items)
@@ -79,7 +81,7 @@ class Ledger:
             [
                 *((name, np.int64) for name in ("seq", "received_at")),
                 # Single precision tells apart what no page can: microseconds.
-                ("rt_ms", np.float32),
+                *((name, np.float32) for name in ("rt_ms", "predicted")),
                 ("participant", np.int32),
                 *((name, item) for name in ("anchor", "left", "right", "chosen")),
                 ("elapsed_ms", np.int32),
@@ -96,9 +98,10 @@ class Ledger:
         """The last answer taken in."""
         return int(self._held.rows["seq"][-1]) if len(self._held) else 0
 
-    def append(self, rows: Sequence[AnswerRow]) -> None:
-        """Take in the next answers."""
-        self._held.extend([_numbers(row) for row in rows])
+    def append(self, rows: Sequence[AnswerRow], predicted: Floats) -> None:
+        """Take in the next answers, and what was predicted of them."""
+        pairs = zip(rows, predicted.tolist(), strict=True)
+        self._held.extend([_numbers(row, share) for row, share in pairs])
 
     def columns(self) -> Columns:
         """A view of everything taken in."""
@@ -106,7 +109,7 @@ class Ledger:
         return Columns(**{name: rows[name] for name in Columns.__dataclass_fields__})
 
 
-def _numbers(row: AnswerRow) -> tuple[float, ...]:
+def _numbers(row: AnswerRow, predicted: float) -> tuple[float, ...]:
     chosen = {"left": row.left, "right": row.right}.get(row.side, NOTHING)
     rt = nan if row.rt_ms is None else row.rt_ms
     possible = isfinite(rt) and rt >= 0.0
@@ -115,6 +118,7 @@ def _numbers(row: AnswerRow) -> tuple[float, ...]:
         *(row.seq, row.received_at),
         # What a page says about time is its own claim.
         rt if possible else nan,
+        predicted,
         row.participant,
         *(row.anchor, row.left, row.right, chosen),
         _elapsed(row.served_at, row.received_at),

@@ -1,54 +1,26 @@
-"""How well each participant answers, and whom to look at: figures, flags and their rules."""
+"""How well each participant answers, and whom to look at: figures and flags, kept up to date."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import isnan
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, log
 
 import numpy as np
 
 from lore_active.growing import NOTHING
+from lore_active.honest import Reference, Trials, nobody
+from lore_active.response_quality import Evidence, assess, every_test, usual
 from lore_active.types import Flags, Floats
-from server.monitoring.ledger import CATCH, PARTIAL, REPEAT, Columns, Numbers
+from server.monitoring.ledger import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers
+from server.store.monitoring import Person
 
-FAST_MS = 300.0
+ACTIVE = PURPOSES.index("active")
 # A page's clock and the server's need not run at the same speed, nor count the same millisecond.
 CLOCK_DRIFT, CLOCK_MS = 1.05, 100.0
-
-FEWEST_CATCHES, CATCH_SHARE = 3, 2 / 3
-FEWEST_REPEATS, REPEAT_SHARE = 5, 0.5
-FEWEST_SIDES, SIDE_SHARE = 20, 0.7
-FEWEST_TIMES, FAST_SHARE = 10, 0.2
-MIN_TIMINGS, IMPLAUSIBLE_SHARE = 5, 0.2
-FEWEST_BLURS, BLUR_SHARE = 10, 0.2
-FEWEST_AGREEMENTS, AGREEMENT_SHARE = 25, 0.6
-
-RULES = {
-    "catch": f"Fewer than two thirds right of {FEWEST_CATCHES} or more questions with a known "
-    "answer.",
-    "consistency": f"Of {FEWEST_REPEATS} or more questions asked twice, at most half were answered "
-    "alike.",
-    "side": f"The same side in more than {SIDE_SHARE:.0%} of {FEWEST_SIDES} or more answers.",
-    "fast": f"More than {FAST_SHARE:.0%} of {FEWEST_TIMES} or more answers within "
-    f"{FAST_MS:.0f} ms, by the page's clock or by the server's.",
-    "implausible": f"More than {IMPLAUSIBLE_SHARE:.0%} of {MIN_TIMINGS} or more answers came with "
-    "impossible times: longer than the server saw pass, negative or incomplete.",
-    "blurred": f"In more than {BLUR_SHARE:.0%} of {FEWEST_BLURS} or more questions they looked at "
-    "another window.",
-    "agreement": f"Fewer than {AGREEMENT_SHARE:.0%} of {FEWEST_AGREEMENTS} or more answers agree "
-    "with the map; half would by guessing.",
-}
-
-# What each flag is called where there is little room.
-NAMES = {
-    "catch": "catch",
-    "consistency": "wavers",
-    "side": "one side",
-    "fast": "fast",
-    "implausible": "implausible times",
-    "blurred": "away",
-    "agreement": "disagrees",
-}
+# What is usual in the study is estimated again when it has grown by this factor: from the first so
+# many answers, whenever they were read, so that everybody who reads finds the same.
+GROWTH = 1.05
 
 
 @dataclass(frozen=True)
@@ -69,7 +41,14 @@ class Quality:
     blurred: float | None
     agreement: float | None
     agreements: int
-    flags: tuple[str, ...]
+    floor_ms: float
+    """Answers below this are too fast in this study."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The tests that they fail."""
+        return tuple(one.flag for one in self.evidence)
 
 
 COUNTS = (
@@ -81,65 +60,151 @@ COUNTS = (
     "sides",
     "lefts",
     "times",
-    "fast",
     "implausible",
     "blurred",
     "judged",
+    "agrees",
 )
 
 
 class Qualities:
-    """Everybody's figures, brought up to date by what is new: an answer touches one person."""
+    """Everybody's figures, brought up to date by what is new: an answer touches one participant.
 
-    def __init__(self) -> None:
+    Participants are numbers; place 0 of `of` belongs to nobody. People are compared with people,
+    simulated participants with simulated ones.
+    """
+
+    def __init__(self, items: int) -> None:
         self.of: list[Quality] = []
+        self._items = items
         self._taken = 0
-        self._version = -1
         self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
-        self._agrees = np.zeros(0, dtype=np.int64)
         self._medians = np.zeros(0)
+        self._catches: dict[int, int] = {}
+        self._simulated = np.zeros(0, dtype=bool)
+        # Of people, and of simulated participants.
+        self._usual: tuple[Reference, Reference] = (nobody(1), nobody(1))
+        self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
 
-    def update(self, columns: Columns, embedding: Floats, version: int, people: int) -> None:
-        """Take in the answers since the last time; `version` is the embedding's.
-
-        Participants are numbers up to `people`; place 0 of `of` belongs to nobody.
-        """
-        self._make_room(people + 1)
-        new = columns.since(self._taken)
-        self._taken += len(new.seq)
-        touched = np.unique(new.participant)
-        self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
-        _update_medians(self._medians, columns, touched)
-        if version != self._version:
-            # Another model agrees with other answers, old ones included.
-            self._version = version
-            self._agrees = self._counted(columns, _agreeing(columns, embedding))
-            touched = np.arange(people + 1)
-        else:
-            self._agrees += self._counted(new, _agreeing(new, embedding))
-        for who in touched.tolist():
-            self.of[who] = self._quality(who, bool(embedding.shape[1]))
-
-    def _make_room(self, size: int) -> None:
+    def update(self, columns: Columns, people: Sequence[Person]) -> None:
+        """Take in the answers since the last time."""
+        size = max((one.id for one in people), default=0) + 1
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
-        self._agrees = np.pad(self._agrees, (0, missing))
         self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
-        self.of += [self._quality(who, False) for who in range(size - missing, size)]
+        self._simulated = np.zeros(size, dtype=bool)
+        self._simulated[[one.id for one in people if one.simulated]] = True
+        self.of += [self._quality(who) for who in range(size - missing, size)]
+        new = columns.since(self._taken)
+        self._taken += len(new.seq)
+        self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
+        touched = np.unique(new.participant)
+        _update_medians(self._medians, columns, touched)
+        if self._estimate(columns, people, size) or missing:
+            touched = np.arange(size)
+        mine = np.zeros(size, dtype=bool)
+        mine[touched] = True
+        found: dict[int, tuple[Evidence, ...]] = {}
+        fast = np.zeros(size, dtype=np.int64)
+        for kind, known in enumerate(self._usual):
+            trials = self._trials(_of(columns, mine & (self._simulated == kind)))
+            if len(trials):
+                found |= assess(trials, known)
+                below = trials.participant[trials.ms < known.floor_ms]
+                fast += np.bincount(below, minlength=size)
+        for who in touched.tolist():
+            self.of[who] = self._quality(who, found.get(who, ()), int(fast[who]))
+
+    def tests(self, participant: int, session: Columns) -> tuple[Evidence, ...]:
+        """All tests of one participant's session, whether they fail them or not."""
+        return every_test(self._trials(session), self._usual[int(self._simulated[participant])])
+
+    def _estimate(self, columns: Columns, people: Sequence[Person], size: int) -> bool:
+        """Whether what is usual in the study had to be estimated again."""
+        counts = np.zeros(size, dtype=bool)
+        counts[[one.id for one in people if not one.excluded]] = True
+        count = _grid(len(columns.seq))
+        of = (count, counts.tobytes(), self._simulated.tobytes())
+        if of == self._usual_of:
+            return False
+        self._usual_of = of
+        trials = self._trials(columns.until(count))
+        self._usual = (
+            usual(trials, counts & ~self._simulated),
+            usual(trials, counts & self._simulated),
+        )
+        return True
+
+    def _trials(self, columns: Columns) -> Trials:
+        decided, catch = columns.decided, columns.decided & (columns.purpose == CATCH)
+        numbers = np.full(len(columns.seq), NOTHING, dtype=np.int64)
+        numbers[catch] = self._catch_numbers(columns, catch)
+        return Trials(
+            participant=columns.participant.astype(np.int64),
+            side=np.where(decided, columns.chosen == columns.left, NOTHING),
+            predicted=columns.predicted.astype(np.float64),
+            searched=np.asarray(columns.purpose == ACTIVE),
+            order=columns.seq,
+            catch=numbers,
+            as_known=np.where(catch, columns.as_known, NOTHING),
+            as_before=np.where(columns.purpose == REPEAT, columns.as_before, NOTHING),
+            ms=_at_most_ms(columns),
+            implausible=implausible(columns),
+            blurred=np.asarray(columns.blurred > 0),
+        )
+
+    def _catch_numbers(self, columns: Columns, catch: Flags) -> list[int]:
+        """Of questions with a known answer; where that is the anchor itself, they are all alike."""
+        anchor = columns.anchor[catch].astype(np.int64)
+        nearer = np.where(columns.as_known == 1, columns.chosen, columns.other)[catch]
+        keys = np.where(anchor == nearer, NOTHING, anchor * self._items + nearer)
+        return [self._catches.setdefault(key, len(self._catches)) for key in keys.tolist()]
 
     def _counted(self, columns: Columns, which: Flags) -> Numbers:
         return np.bincount(columns.participant[which], minlength=len(self.of)).astype(np.int64)
 
-    def _quality(self, who: int, modelled: bool) -> Quality:
-        counts = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
-        if not modelled:
-            counts["judged"] = 0
-        return _quality({**counts, "agrees": int(self._agrees[who])}, float(self._medians[who]))
+    def _quality(self, who: int, evidence: tuple[Evidence, ...] = (), fast: int = 0) -> Quality:
+        of = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
+
+        def share(part: int, whole: str) -> float | None:
+            return part / of[whole] if of[whole] else None
+
+        middle = float(self._medians[who])
+        return Quality(
+            answers=of["answers"],
+            catches=of["catches"],
+            catch_right=of["catch_right"],
+            repeats=of["repeats"],
+            repeats_alike=of["repeats_alike"],
+            left=share(of["lefts"], "sides"),
+            sides=of["sides"],
+            median_ms=None if isnan(middle) else middle,
+            times=of["times"],
+            fast=share(fast, "times"),
+            implausible=share(of["implausible"], "answers"),
+            blurred=share(of["blurred"], "answers"),
+            agreement=share(of["agrees"], "judged"),
+            agreements=of["judged"],
+            floor_ms=self._usual[int(self._simulated[who])].floor_ms,
+            evidence=evidence,
+        )
 
 
 def response_ms(columns: Columns) -> Floats:
     """Response times as pages measured them, but no longer than the server saw pass; else nan."""
     return np.where(np.isnan(columns.rt_ms), np.nan, _at_most_ms(columns))
+
+
+def _grid(count: int) -> int:
+    """The largest power of GROWTH, rounded down, that is not above `count`."""
+    if count < 1:
+        return 0
+    return min(count, int(GROWTH ** int(log(count) / log(GROWTH))))
+
+
+def _of(columns: Columns, participants: Flags) -> Columns:
+    rows = participants[columns.participant]
+    return Columns(**{name: column[rows] for name, column in columns.__dict__.items()})
 
 
 def _at_most_ms(columns: Columns) -> Floats:
@@ -148,7 +213,7 @@ def _at_most_ms(columns: Columns) -> Floats:
     return np.asarray(np.fmin(columns.rt_ms, elapsed), dtype=np.float64)
 
 
-def _implausible(columns: Columns) -> Flags:
+def implausible(columns: Columns) -> Flags:
     """Answers whose page says what cannot be; one that measures nothing says nothing."""
     most = CLOCK_DRIFT * columns.elapsed_ms + CLOCK_MS
     too_long = (columns.elapsed_ms >= 0) & (columns.rt_ms > most)
@@ -171,9 +236,11 @@ def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None
 def _conditions(columns: Columns) -> list[Flags]:
     """Which answers each of COUNTS counts."""
     decided = columns.decided
+    left = columns.chosen == columns.left
     catch = decided & (columns.purpose == CATCH)
     repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
-    at_most = _at_most_ms(columns)
+    # In a catch trial an option may be the anchor itself; the model has nothing to say there.
+    judged = decided & ~catch & ~np.isnan(columns.predicted)
     return [
         np.ones(len(columns.seq), dtype=bool),
         catch,
@@ -181,69 +248,10 @@ def _conditions(columns: Columns) -> list[Flags]:
         repeat,
         repeat & (columns.as_before == 1),
         decided,
-        decided & (columns.chosen == columns.left),
-        ~np.isnan(at_most),
-        at_most < FAST_MS,
-        _implausible(columns),
+        decided & left,
+        ~np.isnan(_at_most_ms(columns)),
+        implausible(columns),
         columns.blurred > 0,
-        _judged(columns),
+        judged,
+        judged & (left == (columns.predicted > 0.5)),
     ]
-
-
-def _judged(columns: Columns) -> Flags:
-    # In a catch question an option may be the anchor itself; the model has nothing to say there.
-    return np.asarray(columns.decided & (columns.purpose != CATCH))
-
-
-def _quality(of: dict[str, int], middle: float) -> Quality:
-    def share(part: str, whole: str) -> float | None:
-        return of[part] / of[whole] if of[whole] else None
-
-    figures = Quality(
-        answers=of["answers"],
-        catches=of["catches"],
-        catch_right=of["catch_right"],
-        repeats=of["repeats"],
-        repeats_alike=of["repeats_alike"],
-        left=share("lefts", "sides"),
-        sides=of["sides"],
-        median_ms=None if isnan(middle) else middle,
-        times=of["times"],
-        fast=share("fast", "times"),
-        implausible=share("implausible", "answers"),
-        blurred=share("blurred", "answers"),
-        agreement=share("agrees", "judged"),
-        agreements=of["judged"],
-        flags=(),
-    )
-    return replace(figures, flags=flags(figures))
-
-
-def flags(one: Quality) -> tuple[str, ...]:
-    """The rules that a participant's answers break."""
-    broken = {
-        "catch": one.catches >= FEWEST_CATCHES and one.catch_right < CATCH_SHARE * one.catches,
-        "consistency": one.repeats >= FEWEST_REPEATS
-        and one.repeats_alike <= REPEAT_SHARE * one.repeats,
-        "side": one.sides >= FEWEST_SIDES
-        and one.left is not None
-        and max(one.left, 1 - one.left) > SIDE_SHARE,
-        "fast": one.times >= FEWEST_TIMES and (one.fast or 0.0) > FAST_SHARE,
-        "implausible": one.answers >= MIN_TIMINGS and (one.implausible or 0.0) > IMPLAUSIBLE_SHARE,
-        "blurred": one.answers >= FEWEST_BLURS and (one.blurred or 0.0) > BLUR_SHARE,
-        "agreement": one.agreements >= FEWEST_AGREEMENTS
-        and one.agreement is not None
-        and one.agreement < AGREEMENT_SHARE,
-    }
-    return tuple(name for name in RULES if broken[name])
-
-
-def _agreeing(columns: Columns, z: Floats) -> Flags:
-    """Whether the model, too, has the chosen option nearer."""
-    judged = _judged(columns)
-    if not z.shape[1]:
-        return judged & False
-    anchor = z[columns.anchor]
-    chosen = np.square(anchor - z[columns.chosen]).sum(axis=1)
-    other = np.square(anchor - z[columns.other]).sum(axis=1)
-    return np.asarray(judged & (chosen < other))

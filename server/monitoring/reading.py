@@ -6,14 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from lore_active.study import LoadedStudy
-from server.counting import RunningCounts, participant_counts
+from server.counting import RunningCounts, counting, participant_counts, simulated_left_out
+from server.monitoring.ahead import crowd
+from server.monitoring.details import details, quartiles
 from server.monitoring.figures import Facts, asked, figures
 from server.monitoring.history import History
 from server.monitoring.ledger import Ledger
-from server.monitoring.picture import damage, embedding_of, placed
+from server.monitoring.picture import damage, placed
+from server.monitoring.predictions import Predictor
 from server.monitoring.quality import Qualities
+from server.monitoring.sessions import SessionTimes
 from server.monitoring.table import Rows
-from server.store import backups, collection, models
+from server.store import backups, collection, models, sessions
 from server.store import monitoring as store
 from server.store.database import Connection, Database
 from server.store.models import ModelRow
@@ -23,23 +27,38 @@ EVENTS_SHOWN = 40
 
 
 class Reader:
-    """Keeps what it has read: each reading costs what is new."""
+    """Keeps what it has read: each reading costs what is new.
 
-    def __init__(self, database: Database, study: LoadedStudy) -> None:
+    Simulated participants are left out where they do not count, unless `everybody` is wanted.
+    """
+
+    def __init__(self, database: Database, study: LoadedStudy, everybody: bool = False) -> None:
         self.database = database
         self.study = study
+        self._everybody = everybody
+        self._begin(False)
+
+    def _begin(self, left_out: bool) -> None:
+        study = self.study
+        self._left_out = left_out
         self._ledger = Ledger(len(study.items))
         self._history = History()
-        self._qualities = Qualities()
+        self._predictor = Predictor(len(study.items))
+        self._qualities = Qualities(len(study.items))
         self._counts = RunningCounts()
         self._rows = Rows(study.settings.session.idle_minutes)
+        self._times = SessionTimes(study.settings.session.idle_minutes)
         self._model: ModelRow | None = None
         self._damage = ""
 
     def read(self, c: Connection, now: int) -> Facts:
         """All that the figures are made of."""
-        while rows := store.answers_after(c, self._ledger.last):
-            self._ledger.append(rows)
+        left_out = simulated_left_out(c)
+        if left_out != self._left_out:
+            self._begin(left_out)
+        shows = self._everybody or not left_out
+        while rows := store.answers_after(c, self._ledger.last, shows):
+            self._ledger.append(rows, self._predictor.predicted(c, rows))
         columns, items = self._ledger.columns(), len(self.study.items)
         new = store.milestones_after(c, self._history.version)
         self._history.append(new, columns.seq)
@@ -50,12 +69,13 @@ class Reader:
                 self._model = None
         state = collection.state(c)
         assert state is not None
-        people = store.people(c)
+        everybody = store.people(c)
+        people = counting(everybody, not shows)
+        numbers = {one.id for one in people}
         self._counts.read(c)
         idle = self.study.settings.session.idle_minutes
-        newest = max((one.id for one in people), default=0)
-        z = embedding_of(self._model, items)
-        self._qualities.update(columns, z, self._history.version, newest)
+        self._qualities.update(columns, people)
+        self._times.update(columns, people)
         return Facts(
             now=now,
             state=state,
@@ -66,13 +86,37 @@ class Reader:
             history=self._history,
             model=self._model,
             decision=store.decision(c),
+            ranks=store.audited_ranks(c),
+            stopped_by=store.stopped_by(c),
             events=store.events(c, EVENTS_SHOWN),
             machine=self._machine(c, now),
             bytes=self._size(),
-            groups=self._counts.groups,
-            answers=self._counts.counts(c, people),
-            participants=participant_counts(people, now, idle),
+            groups=[one for one in self._counts.groups if one.participant in numbers],
+            answers=self._counts.counts(c, everybody),
+            participants=participant_counts(everybody, now, idle, left_out),
+            crowd=crowd(people, self._times, now, idle),
+            pay=self.study.settings.pay,
             backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
+            simulated_stopped=collection.simulated_stopped(c),
+            rehearsal=collection.last_event(c, collection.REHEARSAL),
+        )
+
+    def session(self, c: Connection, number: int, with_names: bool) -> dict[str, Any] | None:
+        """One participant in detail; None if there is no such participant. Read once before."""
+        stored = sessions.session(c, number)
+        if stored is None or (stored.person.simulated and self._left_out and not self._everybody):
+            return None
+        own = Ledger(len(self.study.items))
+        own.append(stored.answers, self._predictor.predicted(c, stored.answers))
+        same = stored.person.simulated
+        counted = [one.id for one in store.people(c) if not one.excluded and one.simulated == same]
+        return details(
+            stored,
+            own.columns(),
+            self._qualities.tests(number, own.columns()) if stored.answers else (),
+            quartiles(self._ledger.columns(), counted),
+            self._qualities.of[number].floor_ms,
+            with_names,
         )
 
     def shown(self, facts: Facts) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from server.counting import is_under_way, present
+from server.monitoring.flags import statement
 from server.monitoring.quality import Quality
 from server.store.monitoring import Person
 
@@ -36,6 +37,7 @@ def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
         "done": one.done,
         "trials": one.trials,
         "excluded": bool(one.excluded),
+        "simulated": bool(one.simulated),
         "seen_at": one.seen_at,
         "catch": [quality.catch_right, quality.catches],
         "repeats": [quality.repeats_alike, quality.repeats],
@@ -46,6 +48,7 @@ def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
         "blurred": number(quality.blurred, 2),
         "agreement": number(quality.agreement, 2),
         "flags": list(quality.flags),
+        "evidence": [statement(evidence, quality.floor_ms) for evidence in quality.evidence],
         "feedback": one.feedback,
     }
 

@@ -25,8 +25,8 @@ BUSY_FOR_MS = 65 * 60_000
 REST_MS = 3_000
 # A monitor asks every few seconds; when none has for this long, what was read for it is let go.
 UNWATCHED_MS = 10 * 60_000
-# Those with a flag or excluded first, then whoever was here last; the others are in the export.
-MOST_PEOPLE = 250
+# Those with a flag or excluded first, then those who were here last; the others are in the export.
+MAX_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,19 @@ class Watch:
             return self._updates[with_names]
         finally:
             self._lock.release()
+
+    def session(self, number: int, with_names: bool) -> dict[str, Any] | None:
+        """One participant in detail, as of now; None if there is no such participant."""
+        self._asked_at = self.clock()
+        with self._lock:
+            now = self.clock()
+
+            def work(c: Connection) -> dict[str, Any] | None:
+                # What is usual is known only to who has read everybody.
+                self._reader.read(c, now)
+                return self._reader.session(c, number, with_names)
+
+            return self.database.read_apart(work)
 
     def _look(self, now: int, error: type[StoreError] | None) -> _Key:
         """What there is to show: what is stored, and why nothing can be."""
@@ -139,7 +152,7 @@ def _packed(key: _Key, found: dict[str, Any], with_names: bool) -> Update:
     rows = sorted(
         table["rows"],
         key=lambda one: (not (one["flags"] or one["excluded"]), -one["seen_at"]),
-    )[:MOST_PEOPLE]
+    )[:MAX_ROWS]
     log = found["log"]
     if not with_names:
         rows = [{**one, "external": None, "feedback": ""} for one in rows]

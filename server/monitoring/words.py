@@ -4,101 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from lore_active.criteria import dimensions, not_met, percent
+from lore_active.criteria import number as named
 from lore_active.luck import BEYOND_LUCK
-from server.monitoring.outlook import Outlook
-from server.store.monitoring import DecisionRow
+from lore_active.verdict import Verdict
+from lore_active.verdict import accuracy as predicted_correctly
 
-NAMES = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 CLEAR = 2.0
 
-TITLES = {
-    "items_seen": "Every item has been seen",
-    "answers": "Enough answers to begin with",
-    "better_than_chance": "Predictions beat guessing",
-    "audits_unchanged": "The number has stayed the same",
-    "preferred_to_fewer": "One dimension fewer is clearly worse",
-    "preferred_to_more": "One dimension more does not help",
-    "likelier_than_fewer": "One dimension fewer explains too little",
-    "likelier_than_more": "One dimension more explains too little",
-}
-# Criteria that compare a number of dimensions with others.
-COMPARED = (
-    "preferred_to_fewer",
-    "preferred_to_more",
-    "likelier_than_fewer",
-    "likelier_than_more",
-)
-WAITS = {
-    "items_seen": "some items have not been seen yet",
-    "answers": "there are still few answers for each item",
-    "better_than_chance": "it is not yet certain that predictions beat guessing",
-    "audits_unchanged": "the number must stay the same for longer",
-    "preferred_to_fewer": "one dimension fewer still fits nearly as well",
-    "preferred_to_more": "one dimension more cannot be ruled out yet",
-    "likelier_than_fewer": "one dimension fewer explains the answers nearly as well",
-    "likelier_than_more": "there may be a dimension more that is not well known yet",
-}
 
-
-def dimensions(rank: int) -> str:
-    """`three dimensions`."""
-    name = NAMES[rank] if rank < len(NAMES) else str(rank)
-    return f"{name} dimension{'s' * (rank != 1)}"
-
-
-def headline(
-    decision: DecisionRow | None,
-    status: str,
-    collected: int,
-    first_audit: int,
-    spent: bool,
-    by_rule: bool = False,
-) -> str:
-    """Where the study stands, in one sentence; `by_rule`: the stopping rule has ended it."""
-    if collected == 0 and decision is None:
-        return "Nobody has answered yet."
-    if decision is None:
-        left = max(1, first_audit - collected)
-        return f"Too early to say: the first look comes in about {left} answers."
-    what = dimensions(decision.rank).capitalize()
-    ended = status == "stopped" or spent
-    if decision.settled:
-        return f"{what}, and that is settled."
-    if decision.rank == 0:
-        end = "The study ended, and" if ended else "So far"
-        return f"{end} the answers cannot be told from guesses."
-    if status == "stopped" and by_rule:
-        return f"{what}, but what changed since the stop leaves that uncertain."
-    if ended:
-        return f"{what}, but the study ended before that was certain."
-    return f"{what} so far, and more questions are needed to be sure."
-
-
-def forecast(one: Outlook, status: str, per_minute: float, left_in_budget: int) -> str:
-    """What is still to come."""
-    if status == "stopped":
-        return "Collection has ended; people in the middle may still finish."
-    if one.answers == 0:
-        return "Every criterion holds."
-    if one.answers is None:
-        because = WAITS.get(one.waits_for)
-        return f"It cannot be told yet: {because}." if because else "Too early to tell."
-    words = f"About {one.answers:,} more answers"
-    if per_minute > 0:
-        words += f", {duration(one.answers / per_minute)} at the present pace"
-    if one.answers > left_in_budget:
-        words += f"; the budget leaves only {max(0, left_in_budget):,}"
-    because = WAITS.get(one.waits_for)
-    return f"{words}. Mostly because {because}." if because else f"{words}."
-
-
-def missing(criteria: list[str]) -> str:
+def missing(found: Verdict) -> str:
     """What the stopping rule waits for."""
-    if not criteria:
-        return "Nothing is missing: every criterion holds."
-    waits = [WAITS.get(name, name) for name in criteria]
-    listed = waits[0] if len(waits) == 1 else ", ".join(waits[:-1]) + ", and " + waits[-1]
-    return f"What is missing: {listed}."
+    if not found.criteria:
+        return "The criteria are evaluated with the first estimate."
+    text = not_met([one.name for one in found.criteria if not one.passed])
+    if not found.has_rank:
+        rest = "The other criteria apply once a number of dimensions is reported."
+        return f"{text} {rest}".strip()
+    return text or "All criteria are met."
 
 
 def duration(minutes: float) -> str:
@@ -112,25 +35,44 @@ def duration(minutes: float) -> str:
     return f"about {minutes / 1440:.0f} days"
 
 
+def reference(ranks: list[dict[str, Any]]) -> int | None:
+    """The rank that the others are compared with: its own difference is exactly nothing."""
+    same = (one["rank"] for one in ranks if one["worse"] == 0.0 and one["error"] == 0.0)
+    return next(same, None)
+
+
+def compared(rank: int | None, ranks: list[dict[str, Any]]) -> str:
+    """What the differences of held-out log-loss are to, for the chart's caption."""
+    if rank is None:
+        return "(bars: ± 1 standard error)"
+    other = "guessing" if rank == 0 else dimensions(rank)
+    below = any(float(one["worse"]) < 0.0 for one in ranks)
+    sense = "below 0: predicts better; " * below
+    return f"(held-out log-loss compared with {other}; {sense}bars: ± 1 standard error)"
+
+
 def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     """What held-out answers say about the number of dimensions."""
     if rank is None or not ranks:
-        return "There is no evidence yet: it comes with the first audit."
+        return "There is no evidence yet: it comes with the first estimate."
     if rank == 0:
-        return "No number of dimensions predicts held-out answers better than guessing does."
+        return (
+            "No number of dimensions predicts held-out answers clearly better than guessing: "
+            f"{BEYOND_LUCK:g} standard errors are needed."
+        )
     by = {one["rank"]: one for one in ranks}
     if 0 in by and float(by[0]["worse"]) < BEYOND_LUCK * float(by[0]["error"]):
         return (
-            "Answers to questions that no model picked are predicted better than by guessing, so "
-            "there is something to find. How many dimensions it has cannot be told yet: one is the "
-            "least."
+            "Answers to questions not chosen by the model are predicted clearly better than by "
+            "guessing, so there is at least one dimension. How many there are, held-out answers "
+            "cannot tell yet."
         )
-    words = f"Answers that were held out are predicted best with {dimensions(rank)}"
+    text = f"Held-out answers are predicted best with {dimensions(rank)}"
     best = min(ranks, key=lambda one: float(one["worse"]))["rank"]
     if best != rank:
-        words = (
-            f"{dimensions(rank).capitalize()} predict held-out answers as well as {best} do, "
-            "and fewer is the simpler account"
+        text = (
+            f"{dimensions(rank).capitalize()} predict{'s' * (rank == 1)} held-out answers as well "
+            f"as {named(best)} do, within one standard error, and fewer is the simpler account"
         )
     parts = []
     for other in (rank - 1, rank + 1):
@@ -138,32 +80,36 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             continue
         worse, error = float(by[other]["worse"]), float(by[other]["error"])
         how = "clearly worse" if worse > CLEAR * error else "only a little worse"
-        parts.append(f"{NAMES[other] if other < len(NAMES) else other} would be {how}")
-    return words + ("; " + " and ".join(parts) if parts else "") + "."
+        parts.append(f"{named(other)} would be {how}")
+    return text + ("; " + " and ".join(parts) if parts else "") + "."
 
 
-def accuracy(share: dict[str, Any], ceiling: float | None) -> str:
-    """How good predictions are, between guessing and what people's own wavering allows."""
-    if not share or share["count"] == 0:
+def predicted(share: dict[str, Any]) -> str:
+    """The accuracy beside the headline."""
+    return predicted_correctly(share["count"], share["value"], share["low"], share["high"])
+
+
+def accuracy(share: dict[str, Any], ceiling: float | None, found: Verdict) -> str:
+    """How good predictions are, between chance and what people's own inconsistency allows."""
+    if not found.has_rank:
+        return "No accuracy yet: without a number of dimensions there is no map to predict with."
+    if share["count"] == 0:
         return "No random question has been predicted yet."
-    words = (
-        f"Of the last {share['count']} random questions, {share['value']:.0%} were predicted right "
-        f"before they were answered (95 % interval {share['low']:.0%} to {share['high']:.0%}). "
-        "Guessing would give 50 %."
-    )
+    text = predicted(share)
     if ceiling is not None:
-        words += (
-            f" People answer a question the same way twice so often that a perfect model could "
-            f"reach about {ceiling:.0%}."
+        text += (
+            f" Noise ceiling: {percent(ceiling)}, from how consistently people answer the same "
+            "question twice."
         )
-    return words
+    return text
 
 
-def spectrum(values: list[float]) -> str:
-    """How the spread divides among the dimensions."""
-    if not values:
-        return "There is no model with dimensions yet."
-    whole = sum(value * value for value in values) or 1.0
-    shares = [f"{value * value / whole:.0%}" for value in values]
-    listed = shares[0] if len(shares) == 1 else ", ".join(shares[:-1]) + " and " + shares[-1]
-    return f"Of the differences between items, the dimensions carry {listed}, strongest first."
+def spectrum(shares: list[float]) -> str:
+    """How the variance divides among the dimensions."""
+    if not shares:
+        return "No dimensions yet."
+    if len(shares) == 1:
+        return "There is one dimension, so it carries all of the variance."
+    parts = [f"{share:.0%}" for share in shares]
+    listed = ", ".join(parts[:-1]) + " and " + parts[-1]
+    return f"Share of the variance in the map, strongest dimension first: {listed}."

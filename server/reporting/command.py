@@ -36,9 +36,19 @@ START = "<!doctype html>"
     is_flag=True,
     help="Tell who participants are to the recruiting service, what they wrote, and who decided.",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="List simulated participants (bots) although people have answered; no number has them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    path: Path, out: Path | None, pictures: Path | None, with_names: bool, as_json: bool
+    path: Path,
+    out: Path | None,
+    pictures: Path | None,
+    with_names: bool,
+    simulated: bool,
+    as_json: bool,
 ) -> None:
     """Write a study as one HTML file: pictures, data quality, methods, versions."""
     begun = time.perf_counter()
@@ -46,12 +56,13 @@ def command(
         out = out or place_beside(path, study.name, "report.html")
         _may_write(out)
         _tell("reading …")
-        made = making.report(database, study, now, pictures, with_names)
+        made = making.report(database, study, now, pictures, with_names, simulated)
     written = _put(out, made.page)
     seconds = time.perf_counter() - begun
     found, items = made.found, made.items
     if as_json:
-        decision, accuracy = found.facts.decision, found.shown["accuracy"]
+        dimensions, accuracy = found.shown["dimensions"], found.shown["accuracy"]
+        where = found.shown["where"]
         told = {
             "file": str(out),
             "bytes": written,
@@ -59,8 +70,11 @@ def command(
             "answers": found.facts.answers.answers,
             "counts": found.facts.answers.plain(),
             "participants": found.facts.participants.arrived,
-            "rank": None if decision is None else decision.rank,
-            "settled": decision is not None and decision.settled,
+            "banner": " ".join(found.shown["where"]["banner"]),
+            "stage": where["stage"],
+            "headline": where["headline"],
+            "rank": dimensions["rank"],
+            "settled": where["settled"],
             "accuracy": accuracy["value"] if accuracy["count"] else None,
             "pictures": items.pictures,
             "left_out": items.left_out,
@@ -70,6 +84,8 @@ def command(
     click.echo(f"written: {out} ({written / 1e6:.1f} MB, {seconds:.1f} s)")
     if items.left_out:
         click.echo(items.left_out)
+    if said := found.shown["where"]["banner"]:
+        click.echo(". ".join([said[0], " ".join(said[1:])]))
 
 
 def _tell(words: str) -> None:
@@ -86,7 +102,8 @@ def _may_write(out: Path) -> None:
         return
     with out.open("rb") as file:
         head = file.read(len(START))
-    if head and head != START.encode():
+    # Reports of earlier versions begin with it in lower case.
+    if head and head.lower() != START.encode():
         raise InvalidParameter(f"{out} exists and is no report; it is not written over.")
 
 

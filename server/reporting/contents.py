@@ -9,8 +9,8 @@ import numpy as np
 from lore_active import __version__
 from lore_active.meanings import MEANINGS
 from lore_active.settings import all_keys
+from server.monitoring.flags import NAMES, OVERALL, RULES
 from server.monitoring.picture import embedding_of
-from server.monitoring.quality import NAMES, RULES
 from server.reporting import methods, numbers
 from server.reporting.gathering import Gathered
 from server.reporting.references import cited
@@ -44,6 +44,7 @@ def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
         "summary": _summary(found),
         "stopping_title": {
             "rule": "Why did it stop?",
+            "simulated": "Why did it stop?",
             "hand": "Was it settled?",
             "budget": "Was it settled?",
         }.get(end.how, "Should we stop?"),
@@ -66,6 +67,7 @@ def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
         "with_names": with_names,
         "flag_names": NAMES,
         "rules": RULES,
+        "about_flags": OVERALL,
         "methods": [
             (heading, text if with_names else unnamed(text, found.facts.people))
             for heading, text in methods.paragraphs(found)
@@ -103,6 +105,7 @@ def data(found: Gathered, items: Shown) -> dict[str, Any]:
                 "side": one["left"],
             }
             for one in _people(found)[:MOST_DOTS]
+            if one["id"] in {person.id for person in found.facts.people}
         ],
     }
 
@@ -133,7 +136,8 @@ def _summary(found: Gathered) -> str:
     parts = [methods.many(found.facts.items, "item")]
     if came.answered:
         answers = methods.many(found.facts.answers.answers, "answer")
-        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}")
+        bots = " (simulated)" if came.simulated == came.answered else ""
+        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}{bots}")
         first, last = numbers.day(int(received[0])), numbers.day(int(received[-1]))
         parts.append(first if first == last else f"{first} to {last}")
     return " · ".join(parts)
@@ -232,7 +236,7 @@ def _event(one: EventRow, people: list[Person], with_names: bool) -> dict[str, s
         if value != ""
     ]
     words = "; ".join(details)
-    whom = "" if one.participant is None else f" № {one.participant}"
+    whom = "" if one.participant is None else f" P{one.participant}"
     return {
         "at": numbers.minute(one.at),
         "kind": one.kind + whom,

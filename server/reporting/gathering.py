@@ -41,14 +41,19 @@ class Gathered:
     digest: str = ""
 
 
-def gathered(database: Database, study: LoadedStudy, clock: Callable[[], int]) -> Gathered:
-    """Read it all."""
+def gathered(
+    database: Database, study: LoadedStudy, clock: Callable[[], int], simulated: bool = False
+) -> Gathered:
+    """Read it all; with `simulated`, list simulated participants even where they do not count."""
     reader = Reader(database, study)
     now = clock()
 
     def read(c: Connection) -> Gathered:
         facts = reader.read(c, now)
         shown = reader.shown(facts)
+        if simulated:
+            everybody = Reader(database, study, everybody=True)
+            shown["participants"] = everybody.shown(everybody.read(c, now))["participants"]
         if _size(facts.items, shown["map"]["rank"]) > MOST_NUMBERS:
             shown["map"]["spread"] = None
         events = [one for one in store.all_events(c) if one.kind not in PRIVATE_EVENTS]

@@ -29,8 +29,12 @@ def report(
     clock: Callable[[], int],
     pictures: Path | None = None,
     with_names: bool = False,
+    simulated: bool = False,
 ) -> Report:
-    """A report of the study as it is now; `with_names` tells who participants are."""
-    found = gathered(database, study, clock)
+    """A report of the study as it is now; `with_names` tells who participants are.
+
+    `simulated` lists simulated participants even where they do not count.
+    """
+    found = gathered(database, study, clock, simulated)
     items = stimuli.shown(study, pictures)
     return Report(rendered(contents(found, items, with_names), data(found, items)), found, items)

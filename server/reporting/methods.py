@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from lore_active.cost import pay_in_words
+from lore_active.criteria import COMPARED
 from lore_active.luck import BEYOND_LUCK, STILL_VOUCHED, VOUCHED
 from lore_active.pacing import AUDIT_GROWTH
 from lore_active.path import FOLDS, LAMBDAS
 from lore_active.stopping import ODDS_PER_ITEM
 from lore_active.tally import WINDOW
-from server.monitoring.words import COMPARED, dimensions
+from server.monitoring.banner import in_methods
 from server.reporting import numbers
 from server.reporting.gathering import Gathered
 from server.reporting.software import named
@@ -64,16 +66,24 @@ def participants(found: Gathered) -> str:
         )
         if count
     ]
-    text = (
-        f"{when} (UTC), {many(came.arrived, 'person', 'people')} opened the study: {listed(fates)}."
-    )
+    bots = sum(bool(one.simulated) for one in found.facts.people)
+    who = many(came.arrived, "person", "people")
+    if bots:
+        who = many(bots, "simulated participant")
+        if people := came.arrived - bots:
+            who = f"{many(people, 'person', 'people')} and {who}"
+    text = f"{when} (UTC), {who} opened the study: {listed(fates)}."
     if found.facts.answers.answers:
         text += (
             f" {many(came.answered, 'participant')} gave "
             f"{many(found.facts.answers.answers, 'answer')} (practice not counted); the answers of "
             "those who did not finish are used as well."
         )
-    return f"{text} {_left_out(found)}"
+    pay = found.study.settings.pay
+    if pay.is_set:
+        text += f" Those who completed it were paid {pay_in_words(pay)}."
+    simulated = in_methods(found.facts.answers, came, found.study.settings.bots)
+    return f"{text} {_left_out(found)} {simulated}".strip()
 
 
 def _left_out(found: Gathered) -> str:
@@ -104,7 +114,8 @@ def procedure(found: Gathered) -> str:
     text = (
         f"The stimuli were {len(items):,} items ({what}). In each trial participants saw one item "
         f"{where} and answered the question “{settings.trial.question.strip()}” by choosing one "
-        "of the two; sides were balanced."
+        "of the two; sides were balanced. The page around the stimuli had the colour "
+        f"{settings.trial.background} (sRGB)."
     )
     if settings.trial.skip:
         text += f" They could also answer “{settings.texts.cant_tell}”."
@@ -270,23 +281,21 @@ def _ended(found: Gathered) -> str:
     if end.how == "hand":
         why = f" ({_quoted(end.reason)})" if end.reason else ""
         return f"The experimenter ended collection after {end.answers:,} answers{why}.{after}"
+    if end.how == "simulated":
+        return (
+            f"The rule was met after {end.answers:,} answers, simulated ones among them; no more "
+            "simulated participants were let in, and the study stayed open to people."
+        )
     if end.how == "budget":
         return f"Collection ended when its budget of answers was used up ({end.answers:,} answers)."
     return f"Collection had not ended when this was written ({end.answers:,} answers so far)."
 
 
 def _rank(found: Gathered) -> str:
-    decision = found.facts.decision
-    if decision is None:
-        return "There were too few answers to say anything about dimensions."
-    if decision.rank == 0:
-        return "The answers could not be told from guesses."
-    words = {one["name"]: one["words"] for one in decision.reasons}
-    evidence = [words[name] for name in COMPARED if name in words]
-    held = words.get("audits_unchanged", "")
-    start = "settled at" if decision.settled else "not settled; the best estimate was"
-    return " ".join([f"The number of dimensions was {start} {dimensions(decision.rank)}.", held,
-                     *evidence])  # fmt: skip
+    """The verdict, and the evidence for it where a number of dimensions is reported."""
+    verdict, criteria = found.facts.verdict, found.shown["stopping"]["criteria"]
+    evidence = [one["words"] for one in criteria if one["name"] in ("audits_unchanged", *COMPARED)]
+    return " ".join([verdict.methods, *evidence])
 
 
 def _accuracy(found: Gathered) -> str:
@@ -296,8 +305,8 @@ def _accuracy(found: Gathered) -> str:
     text = (
         f"Of the latest {share['count']:,} random questions (at most {WINDOW}), each predicted by "
         "the model of the time before it was answered (cf. Dawid, 1984), "
-        f"{percent(share['value'])} were predicted right (95 % interval {percent(share['low'])} to "
-        f"{percent(share['high'])}; Wilson, 1927)."
+        f"{percent(share['value'])} were predicted correctly (95 % confidence interval: "
+        f"{percent(share['low'])} to {percent(share['high'])}, Wilson, 1927; chance: 50 %)."
     )
     if share["ceiling"] is not None:
         text += (

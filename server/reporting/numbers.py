@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from server.monitoring.figures import RULE
 from server.monitoring.ledger import PURPOSES
 from server.monitoring.quality import response_ms
 from server.reporting.gathering import Gathered
+from server.standing import RULE
+from server.store.collection import SIMULATED_STOP
 from server.store.monitoring import EventRow
 
 KINDS = {
@@ -53,7 +54,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Ending:
-    """How collection ended: by rule, by hand, by budget, or not yet."""
+    """How collection ended: by rule, by hand, by budget, for simulated ones only, or not yet."""
 
     how: str
     answers: int
@@ -127,6 +128,9 @@ def ending(found: Gathered) -> Ending:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
         return Ending(how, _answers_before(found, last), str(last.detail.get("reason", "")))
+    met = [one for one in found.events if one.kind == SIMULATED_STOP]
+    if met and found.facts.answers.simulated:
+        return Ending("simulated", _answers_before(found, met[0]), "")
     if answers >= where["budget"]:
         return Ending("budget", answers, "")
     return Ending("not", answers, "")

@@ -98,7 +98,7 @@ def _add(static: Path, name: str, done: dict[str, str]) -> None:
         file = (static / name).parent / found["file"]
         other = str(file.resolve().relative_to(static.resolve()).as_posix())
         _add(static, other, done)
-        wanted = found["whole"] or f"{{ {found['names']} }}"
+        wanted = found["whole"] or f"{{ {found['names'].replace(' as ', ': ')} }}"
         heads.append(f'const {wanted} = modules["{other}"];')
     exports = ", ".join(found["name"] for found in _EXPORT.finditer(text))
     body = _EXPORT.sub("", _IMPORT.sub("", text))

@@ -194,6 +194,13 @@ def begin_period(c: Connection, now: int, why: str, differing: Differing = Diffe
     c.execute("INSERT OR REPLACE INTO main.chain_head VALUES (1, ?, ?)", (at.last, at.hash))
 
 
+def begin_again(c: Connection, now: int, why: str) -> None:
+    """Record every row as it is, as the first that is ever recorded."""
+    for table in ("chain", "chain_head", SALTS):
+        c.execute(f"DELETE FROM main.{table}")
+    begin_period(c, now, why)
+
+
 def end(c: Connection) -> Head | None:
     """Where to go on: never before a record that is there, though somebody edited the head."""
     row = tuples(c).execute(

@@ -13,6 +13,7 @@ import msgspec
 
 from server.store import chain
 from server.store.chain import NOBODY, Connection, Differing, Entry, Layout, Opening
+from server.store.connection import any_text
 from server.store.tables import CHAIN, SALTS, TABLES, key_of
 
 OUTSIDE = "outside lore-active"
@@ -341,7 +342,7 @@ def _day(row: tuple[int] | None) -> str:
 def _any_text(c: Connection) -> Iterator[None]:
     """Texts that are no UTF-8 can only come from outside: they must be named, not end it all."""
     before = c.text_factory
-    c.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    c.text_factory = any_text
     try:
         yield
     finally:

@@ -10,6 +10,12 @@ from typing import Any
 
 from server.store.database import Connection
 
+# From this event on, answers of simulated participants are left out of the model.
+SIMULATED_OUT = "simulated_out"
+# The stopping rule was met with simulated answers in the model: no more bots are let in.
+SIMULATED_STOP = "simulated_stop"
+# The study is a copy for trying out; the detail says what for, and whether it is kept.
+REHEARSAL = "rehearsal"
 # People in these stages may still answer, so what they were promised is set aside for them.
 UNDER_WAY = ("consent", "instructions", "practice", "trials")
 STILL_HERE = (*UNDER_WAY, "feedback")
@@ -29,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class Participant:
-    """A person taking part."""
+    """Somebody taking part; `simulated` if that is a program."""
 
     id: int
     token: str
@@ -48,6 +54,7 @@ class Participant:
     seen_at: int
     consented_at: int | None
     finished_at: int | None
+    simulated: int
 
 
 _PARTICIPANT = ", ".join(field.name for field in fields(Participant))
@@ -76,6 +83,11 @@ def add_items(c: Connection, items: Sequence[tuple[int, str, str, str]]) -> None
 def items(c: Connection) -> list[tuple[int, str, str, str]]:
     """(number, key, kind, content) of every item."""
     return [tuple(row) for row in c.execute("SELECT * FROM items ORDER BY id")]
+
+
+def has_begun(c: Connection) -> bool:
+    """Whether this is a study's database, even one that has lost its state."""
+    return bool(c.execute("SELECT EXISTS (SELECT 1 FROM items)").fetchone()[0])
 
 
 def state(c: Connection) -> State | None:
@@ -133,12 +145,14 @@ def add_participant(
     agent: str,
     trials: int,
     now: int,
+    simulated: bool = False,
 ) -> Participant:
-    """A new participant, at the consent page."""
+    """A new participant, at the consent page; who is simulated is so for good."""
+    text = json.dumps(entry, ensure_ascii=False)
     c.execute(
         "INSERT INTO participants (token, external, entry, agent, stage, trials, arrived_at, "
-        "seen_at) VALUES (?, ?, ?, ?, 'consent', ?, ?, ?)",
-        (token, external, json.dumps(entry, ensure_ascii=False), agent, trials, now, now),
+        "seen_at, simulated) VALUES (?, ?, ?, ?, 'consent', ?, ?, ?, ?)",
+        (token, external, text, agent, trials, now, now, int(simulated)),
     )
     found = participant(c, token)
     assert found is not None
@@ -147,7 +161,8 @@ def add_participant(
 
 def change_participant(c: Connection, number: int, **changes: Any) -> Participant:
     """Set some of a participant's fields; gives the participant as they now are."""
-    assert set(changes) <= {field.name for field in fields(Participant)} - {"id", "token"}
+    fixed = {"id", "token", "simulated"}
+    assert set(changes) <= {field.name for field in fields(Participant)} - fixed
     assignments = ", ".join(f"{name} = :{name}" for name in changes)
     c.execute(f"UPDATE participants SET {assignments} WHERE id = :id", {**changes, "id": number})
     found = participant_by_id(c, number)
@@ -155,28 +170,40 @@ def change_participant(c: Connection, number: int, **changes: Any) -> Participan
     return found
 
 
-def promised(c: Connection, since: int, until: int, but: int = 0) -> tuple[int, int]:
+def promised(
+    c: Connection, since: int, until: int, simulated: bool, but: int = 0
+) -> tuple[int, int]:
     """(answers given or set aside for people under way, participants who count).
 
     People who were not seen between `since` and `until` keep what they gave, but nothing is set
-    aside for them any more. `but` leaves one participant out.
+    aside for them any more. Simulated participants count only if `simulated`: they take nobody's
+    place. `but` leaves one participant out.
     """
     row = c.execute(
         f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY!r} "
         "AND seen_at BETWEEN :since AND :until THEN max(trials, done) ELSE done END), 0), "
         f"count(*) FILTER (WHERE done > 0 OR stage NOT IN ('declined', 'expired') "
         f"AND (stage NOT IN {UNDER_WAY!r} OR seen_at BETWEEN :since AND :until)) "
-        "FROM participants WHERE id <> :but",
-        {"since": since, "until": until, "but": but},
+        "FROM participants WHERE id <> :but AND simulated <= :simulated",
+        {"since": since, "until": until, "but": but, "simulated": int(simulated)},
     ).fetchone()
     return int(row[0]), int(row[1])
 
 
 def most_promised(c: Connection, after: int, up_to: int) -> int:
-    """What would be promised to participants of these numbers if every one of them were here."""
+    """What would be promised to people of these numbers if every one of them were here."""
     row = c.execute(
-        "SELECT coalesce(sum(max(trials, done)), 0) FROM participants WHERE id > ? AND id <= ?",
+        "SELECT coalesce(sum(max(trials, done)), 0) FROM participants "
+        "WHERE id > ? AND id <= ? AND simulated = 0",
         (after, up_to),
+    ).fetchone()
+    return int(row[0])
+
+
+def participants_with_answers(c: Connection) -> int:
+    """How many people, neither simulated nor excluded, have answered a question that counts."""
+    row = c.execute(
+        "SELECT count(*) FROM participants WHERE done > 0 AND simulated = 0 AND excluded = 0"
     ).fetchone()
     return int(row[0])
 
@@ -206,6 +233,52 @@ def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
     return [(row[0], bool(row[1])) for row in rows]
 
 
+# ---- simulated participants ---------------------------------------------------------------------
+
+
+def simulated_numbers(c: Connection) -> list[int]:
+    """The participants that are simulated."""
+    return [row[0] for row in c.execute("SELECT id FROM participants WHERE simulated = 1")]
+
+
+def simulated_out(c: Connection) -> int | None:
+    """The event since which simulated answers are left out; None while they count."""
+    return _simulated_event(c, SIMULATED_OUT)
+
+
+def simulated_in(c: Connection, up_to_event: int) -> bool:
+    """Whether a model that was made when there were these events has simulated answers in it."""
+    out = simulated_out(c)
+    if out is not None and out <= up_to_event:
+        return False
+    row = c.execute("SELECT 1 FROM participants WHERE simulated = 1 AND done > 0 LIMIT 1")
+    return row.fetchone() is not None
+
+
+def simulated_stopped(c: Connection) -> bool:
+    """Whether no more simulated participants are let in."""
+    return _simulated_event(c, SIMULATED_STOP) is not None
+
+
+def _simulated_event(c: Connection, kind: str) -> int | None:
+    # The kinds stand there so that SQLite uses the index of such events.
+    row = c.execute(
+        "SELECT min(id) FROM events WHERE kind IN ('simulated_out', 'simulated_stop') AND kind = ?",
+        (kind,),
+    ).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def leave_simulated_out(c: Connection, now: int) -> None:
+    """From the first answer of a person on, those of simulated participants count no more."""
+    some = "EXISTS (SELECT 1 FROM participants WHERE simulated = {} {})"
+    both = c.execute(f"SELECT {some.format(1, '')} AND {some.format(0, 'AND done > 0')}").fetchone()
+    # Whoever tries out a rehearsal should see their answers beside those of the bots.
+    if both[0] and simulated_out(c) is None and last_event(c, REHEARSAL) is None:
+        reason = "People have answered: simulated participants are left out from now on."
+        add_event(c, SIMULATED_OUT, "lore-active", now, reason=reason)
+
+
 # ---- events -------------------------------------------------------------------------------------
 
 
@@ -219,6 +292,15 @@ def add_event(
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid
+
+
+def events_about(c: Connection, participant: int, kind: str) -> list[dict[str, Any]]:
+    """The details of a participant's events of a kind, oldest first."""
+    rows = c.execute(
+        "SELECT detail FROM events WHERE participant = ? AND kind = ? ORDER BY id",
+        (participant, kind),
+    )
+    return [json.loads(row[0]) for row in rows]
 
 
 def last_event(c: Connection, kind: str) -> dict[str, Any] | None:

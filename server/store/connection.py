@@ -60,6 +60,21 @@ def connect(
     return connection
 
 
+def for_reading(connection: Connection) -> Connection:
+    """The connection, which then reads text in which a byte was damaged, too.
+
+    Such a row is not as the hash chain recorded it, and is named by who verifies; it must not keep
+    anybody from all the others.
+    """
+    connection.text_factory = any_text
+    return connection
+
+
+def any_text(raw: bytes) -> str:
+    """Text as it was stored, with marks in place of what is not UTF-8."""
+    return raw.decode("utf-8", "replace")
+
+
 def read_only(path: Path, check: Callable[[], object] = lambda: None) -> Connection:
     """A connection that changes nothing, also when it is closed; `check` as above.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from server.store.connection import Connection, connect, create_private
+from server.store.connection import Connection, connect, create_private, for_reading
 from server.store.errors import Busy, Damaged, WrongFiles, classified
 from server.store.files import FileIds, OpenFiles
 from server.store.versions import migrate
@@ -49,7 +49,7 @@ class Database:
                     writing = connect(path, KNOCK_MS, self.files.check)
                     stack.callback(writing.close)
                     # Now: once the file has lost its name, no connection can be made any more.
-                    self._apart = connect(path, check=self.files.check)
+                    self._apart = for_reading(connect(path, check=self.files.check))
                     stack.callback(self._apart.close)
                 if known is None:
                     self.files.remember()
@@ -104,7 +104,7 @@ class Database:
     def reader(self) -> Connection:
         """A connection of the caller's own, for reading long; the caller closes it."""
         self.files.check()
-        return connect(self.path, check=self.files.check)
+        return for_reading(connect(self.path, check=self.files.check))
 
     def damage(self) -> str:
         """What SQLite's quick check of the whole file finds wrong; empty if nothing."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlite3 import Row
 from typing import TYPE_CHECKING
 
+from server.store import collection
 from server.store.database import Connection
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ class WebQuery:
 
 @dataclass(frozen=True)
 class Told:
-    """An answer as the learner wants it: `chosen` is the item called nearer, None if skipped."""
+    """An answer as the learner wants it: `chosen` is the item called nearer, None if skipped.
+
+    `left_out`: it came from a simulated participant when their answers no longer counted.
+    """
 
     seq: int
     query: int
@@ -62,11 +66,15 @@ class Told:
     purpose: str
     participant: int
     chosen: int | None
+    left_out: int
 
 
 @dataclass(frozen=True)
 class Counted:
-    """An answer that a model can be fitted to, whoever gave it."""
+    """An answer that a model can be fitted to, whoever gave it.
+
+    `excluded` if its participant is, or is simulated where people have answered.
+    """
 
     seq: int
     participant: int
@@ -74,11 +82,13 @@ class Counted:
     nearer: int
     farther: int
     excluded: int
+    purpose: str
 
 
 @dataclass(frozen=True)
 class Change:
-    """A participant excluded or restored, or a file of prior answers brought in or taken out."""
+    """A participant excluded or restored, simulated ones left out, or a file of prior answers
+    brought in or taken out."""
 
     id: int
     kind: str
@@ -123,14 +133,17 @@ def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
     return [one for one in (WebQuery(*row) for row in rows) if one.id not in aside]
 
 
-def told(c: Connection, after: int, up_to: int) -> list[Told]:
-    """Answers to questions that count for the model, in order."""
+def told(c: Connection, after: int, up_to: int, up_to_event: int) -> list[Told]:
+    """Answers to questions that count for the model, in order, as of an event."""
+    out = collection.simulated_out(c)
+    left_out = out is not None and out <= up_to_event
     rows = c.execute(
         "SELECT a.seq, q.id, q.learner, q.purpose, q.participant, "
-        "CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right END "
-        "FROM answers a JOIN queries q ON q.id = a.query WHERE a.seq > ? AND a.seq <= ? "
+        "CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right END, "
+        "? AND EXISTS (SELECT 1 FROM participants p WHERE p.id = q.participant AND p.simulated = 1)"
+        " FROM answers a JOIN queries q ON q.id = a.query WHERE a.seq > ? AND a.seq <= ? "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
-        (after, up_to),
+        (left_out, after, up_to),
     )
     aside = quarantined_answers(c)
     return [one for one in (Told(*row) for row in rows) if one.seq not in aside]
@@ -148,27 +161,49 @@ def _quarantined(c: Connection, what: str) -> set[int]:
 
 def counted(c: Connection) -> list[Counted]:
     """Every answer that can count, excluded people's included, in order."""
+    out = collection.simulated_out(c) is not None
     rows = c.execute(
         "SELECT a.seq, q.participant, q.anchor, "
         "CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
-        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END, p.excluded "
+        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END, p.excluded OR (p.simulated AND ?), "
+        "q.purpose "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "JOIN participants p ON p.id = q.participant WHERE a.side IN ('left', 'right') "
-        "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq"
+        "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
+        (out,),
     )
     aside = quarantined_answers(c)
     return [one for one in (Counted(*row) for row in rows) if one.seq not in aside]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[Change]:
-    """Exclusions and restorations, and prior answers in and out, in order."""
+    """Exclusions and restorations, simulated answers out, prior answers in and out, in order."""
     rows = c.execute(
         "SELECT id, kind, participant, json_extract(detail, '$.prior') FROM events "
         "WHERE id > ? AND id <= ? "
-        "AND kind IN ('exclude', 'restore', 'prior', 'prior_out') ORDER BY id",
+        "AND kind IN ('exclude', 'restore', 'simulated_out', 'prior', 'prior_out') ORDER BY id",
         (after, up_to),
     )
     return [Change(*row) for row in rows]
+
+
+def simulated_until(c: Connection, up_to: int) -> list[int]:
+    """The simulated participants who had answered by then."""
+    rows = c.execute(
+        "SELECT DISTINCT q.participant FROM participants p JOIN queries q ON q.participant = p.id "
+        "JOIN answers a ON a.query = q.id WHERE p.simulated = 1 AND a.seq <= ? ORDER BY 1",
+        (up_to,),
+    )
+    return [row[0] for row in rows]
+
+
+def settled_before(c: Connection, change: Change) -> bool:
+    """Whether a change is about a simulated participant when these were left out already."""
+    out = collection.simulated_out(c)
+    if out is None or out > change.id:
+        return False
+    sql = "SELECT 1 FROM participants WHERE id = ? AND simulated = 1"
+    return c.execute(sql, (change.participant,)).fetchone() is not None
 
 
 def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from server.store import collection
 from server.store.database import Connection
 
 
@@ -64,16 +65,32 @@ def add_model(c: Connection, model: ModelRow) -> None:
 
 
 def latest_model(c: Connection) -> ModelRow | None:
-    """The newest model."""
-    row = c.execute(f"SELECT {_MODEL} FROM models ORDER BY version DESC LIMIT 1").fetchone()
+    """The newest model; none that has answers of simulated participants who are left out."""
+    row = c.execute(
+        f"SELECT {_MODEL} FROM models WHERE step > ? ORDER BY version DESC LIMIT 1",
+        (last_simulated_step(c),),
+    ).fetchone()
     return None if row is None else ModelRow(*row)
 
 
 def latest_fitted(c: Connection) -> tuple[int, int]:
     """(answers that the newest model was fitted to, the last of them by its seq); 0 for none."""
-    row = c.execute("SELECT answers, up_to_seq FROM models ORDER BY version DESC LIMIT 1")
-    found = row.fetchone()
+    found = c.execute(
+        "SELECT answers, up_to_seq FROM models WHERE step > ? ORDER BY version DESC LIMIT 1",
+        (last_simulated_step(c),),
+    ).fetchone()
     return (0, 0) if found is None else (int(found[0]), int(found[1]))
+
+
+def last_simulated_step(c: Connection) -> int:
+    """The last step before simulated participants were left out; 0 where they are not."""
+    out = collection.simulated_out(c)
+    if out is None:
+        return 0
+    row = c.execute(
+        "SELECT id FROM steps WHERE up_to_event < ? ORDER BY id DESC LIMIT 1", (out,)
+    ).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def latest_version(c: Connection) -> int:
@@ -85,6 +102,14 @@ def model_numbered(c: Connection, version: int) -> ModelRow | None:
     """The model of that version."""
     row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
     return None if row is None else ModelRow(*row)
+
+
+def coordinates(c: Connection, version: int) -> tuple[int, float, bytes] | None:
+    """(rank, temperature, embedding) of the model of that version."""
+    row = c.execute(
+        "SELECT rank, temperature, embedding FROM models WHERE version = ?", (version,)
+    ).fetchone()
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def model_of_step(c: Connection, step: int) -> ModelRow | None:

@@ -10,10 +10,12 @@ from typing import Any
 
 from server.store.database import Connection
 from server.store.learning import QUARANTINED, SET_BACK_MS
-from server.store.questions import BEFORE, SERVED_AT
+from server.store.models import last_simulated_step
+from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
 
 AT_ONCE = 5000
 RECENT_STEPS = 60
+RECENT_AUDITS = 100
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class AnswerRow:
 
     `before` is what the same participant chose when asked first; the question was on the page at
     `served_at` or later. `measured` tells whether the page sent timings, `onset` whether these say
-    when the trial was painted.
+    when the trial was painted. `version` is of the model that was there when the question was made.
     """
 
     seq: int
@@ -55,6 +57,7 @@ class AnswerRow:
     served_at: int
     measured: int
     onset: int
+    version: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Person:
     feedback: str
     arrived_at: int
     seen_at: int
+    simulated: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,23 +165,32 @@ def pulse(c: Connection) -> Pulse:
     return Pulse(*row, *(beat or ("", 0)))
 
 
-def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
-    """The next answers in order, some thousand at once; practice is left out."""
-    # A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of
-    # items that do not exist: neither must stop the monitor.
+# A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of items
+# that do not exist: neither must stop the monitor.
+ANSWERS = (
+    "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
+    "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
+    "a.received_at, CASE WHEN json_valid(a.timings) "
+    "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
+    f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
+    "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END, "
+    f"q.version FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
+    "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
+    "WHERE q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
+    "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "
+)
+
+
+def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[AnswerRow]:
+    """The next answers in order, some thousand at once; practice is left out.
+
+    So are simulated participants, unless `simulated`.
+    """
     rows = c.execute(
-        "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
-        "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
-        "a.received_at, CASE WHEN json_valid(a.timings) "
-        "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
-        f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
-        "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END "
-        f"FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
-        "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
-        "WHERE a.seq > ? AND q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
-        "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "
+        ANSWERS + "AND a.seq > ? "
+        "AND (? OR q.participant NOT IN (SELECT id FROM participants WHERE simulated = 1)) "
         "ORDER BY a.seq LIMIT ?",
-        (seq, AT_ONCE),
+        (seq, simulated, AT_ONCE),
     )
     return [AnswerRow(*row) for row in rows]
 
@@ -185,8 +198,8 @@ def answers_after(c: Connection, seq: int) -> list[AnswerRow]:
 def people(c: Connection) -> list[Person]:
     """All participants."""
     rows = c.execute(
-        "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at "
-        "FROM participants ORDER BY id"
+        "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at, "
+        "simulated FROM participants ORDER BY id"
     )
     return [Person(*row) for row in rows]
 
@@ -195,8 +208,8 @@ def milestones_after(c: Connection, version: int) -> list[Milestone]:
     """Models published since, in order."""
     rows = c.execute(
         "SELECT version, up_to_seq, answers, audit, rank, summary FROM models "
-        "WHERE version > ? ORDER BY version",
-        (version,),
+        "WHERE version > ? AND step > ? ORDER BY version",
+        (version, last_simulated_step(c)),
     )
     return [Milestone(*row) for row in rows]
 
@@ -204,11 +217,36 @@ def milestones_after(c: Connection, version: int) -> list[Milestone]:
 def decision(c: Connection) -> DecisionRow | None:
     """The newest decision."""
     row = c.execute(
-        "SELECT stop, settled, rank, words, reasons FROM decisions ORDER BY step DESC LIMIT 1"
+        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step > ? "
+        "ORDER BY step DESC LIMIT 1",
+        (last_simulated_step(c),),
     ).fetchone()
     if row is None:
         return None
     return DecisionRow(bool(row[0]), bool(row[1]), row[2], row[3], json.loads(row[4]))
+
+
+def audited_ranks(c: Connection) -> tuple[int, ...]:
+    """The ranks of the last audits, the newest last.
+
+    Only those since participants or imported answers were last taken out or in: what was found
+    before that was about other answers.
+    """
+    rows = c.execute(
+        "SELECT m.rank FROM models m JOIN steps s ON s.id = m.step "
+        "WHERE m.audit = 1 AND s.up_to_event >= (SELECT coalesce(max(id), 0) FROM events "
+        "WHERE kind IN ('exclude', 'restore', 'prior', 'prior_out', 'simulated_out')) "
+        "ORDER BY m.version DESC LIMIT ?",
+        (RECENT_AUDITS,),
+    )
+    return tuple(row[0] for row in rows.fetchall()[::-1])
+
+
+def stopped_by(c: Connection) -> str:
+    """Who stopped the study last; empty if nobody did."""
+    row = c.execute("SELECT who FROM events WHERE kind = 'stop' ORDER BY id DESC LIMIT 1")
+    found = row.fetchone()
+    return "" if found is None else str(found[0])
 
 
 def events(c: Connection, last: int) -> list[EventRow]:
@@ -251,9 +289,10 @@ def machine(c: Connection, now: int) -> MachineRow:
 def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
     """The next answers as the CSV has them, in order, some thousand at once."""
     rows = c.execute(
-        "SELECT a.seq, q.participant, p.excluded, q.slot, q.purpose, q.origin, i.key, l.key, "
-        "r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
-        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id "
+        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
+        "l.key, r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
+        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id, "
+        f"{BACKGROUND} "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
         "JOIN items l ON l.id = q.left JOIN items r ON r.id = q.right "
@@ -266,8 +305,8 @@ def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
 def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
     """Every participant as the CSV has them."""
     rows = c.execute(
-        "SELECT id, excluded, stage, trials, done, arrived_at, finished_at, external, entry, "
-        "agent, feedback FROM participants ORDER BY id"
+        "SELECT id, excluded, simulated, stage, trials, done, arrived_at, finished_at, external, "
+        "entry, agent, feedback FROM participants ORDER BY id"
     )
     return [tuple(row) for row in rows]
 
@@ -311,10 +350,12 @@ def made_with(c: Connection) -> list[MadeWith]:
     return [MadeWith(*row) for row in rows]
 
 
-def all_events(c: Connection) -> Iterator[EventRow]:
-    """Every event in order."""
+def all_events(c: Connection, participant: int | None = None) -> Iterator[EventRow]:
+    """Every event in order, or those about a participant."""
     for row in c.execute(
-        "SELECT id, at, who, kind, participant, detail FROM events ORDER BY id"
+        "SELECT id, at, who, kind, participant, detail FROM events "
+        "WHERE ?1 IS NULL OR participant = ?1 ORDER BY id",
+        (participant,),
     ).fetchall():
         yield _event(row)
 

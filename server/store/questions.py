@@ -51,6 +51,12 @@ BEFORE = (
     "LEFT JOIN queries earlier ON earlier.participant = q.participant "
     "AND earlier.slot = q.slot - 1 LEFT JOIN answers before ON before.query = earlier.id "
 )
+# Pages send it, so it can be anything; a colour is kept.
+BACKGROUND = (
+    "CASE WHEN json_valid(a.timings) AND a.timings ->> '$.background' GLOB '#"
+    + 6 * "[0-9a-f]"
+    + "' THEN a.timings ->> '$.background' END"
+)
 _ISSUED = (
     "SELECT q.id, q.purpose, q.anchor, q.left, q.right, q.nearer, q.participant, q.slot, q.token, "
     f"q.expires_at, {SERVED_AT}, a.side FROM queries q LEFT JOIN answers a ON a.query = q.id "
@@ -79,6 +85,26 @@ def issued_to(c: Connection, participant: int) -> list[Issued]:
     """All questions that a participant was given, in order."""
     rows = c.execute(_ISSUED + "WHERE q.participant = ? ORDER BY q.slot", (participant,))
     return [Issued(*row) for row in rows]
+
+
+def times(c: Connection, participant: int, most: int) -> list[int]:
+    """When a participant's last answers came, newest first; practice does not count."""
+    rows = c.execute(
+        "SELECT a.received_at FROM queries q JOIN answers a ON a.query = q.id "
+        "WHERE q.participant = ? AND q.slot >= 0 ORDER BY q.slot DESC LIMIT ?",
+        (participant, most),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def last_practice(c: Connection, participant: int) -> Issued | None:
+    """The practice question that a participant answered last."""
+    row = c.execute(
+        _ISSUED + "WHERE q.participant = ? AND q.slot < 0 AND a.side IS NOT NULL "
+        "ORDER BY q.slot DESC LIMIT 1",
+        (participant,),
+    ).fetchone()
+    return _one(row)
 
 
 _NEW_ONES = "purpose NOT IN ('catch', 'repeat', 'practice')"

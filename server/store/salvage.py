@@ -284,8 +284,10 @@ def _known_participant(c: Connection, number: int, found: Merged) -> None:
     if not _has(c, "participants", number):
         c.execute(
             "INSERT INTO participants "
-            "(id, token, entry, agent, stage, trials, arrived_at, seen_at) "
-            "VALUES (?, ?, '{}', '', 'expired', 0, 0, 0)",
+            "(id, token, entry, agent, stage, trials, arrived_at, seen_at, simulated) "
+            # Where all that is known of is simulated, so is this.
+            "VALUES (?, ?, '{}', '', 'expired', 0, 0, 0, "
+            "(SELECT coalesce(min(simulated), 0) FROM participants))",
             (number, secrets.token_urlsafe(18)),
         )
         found.nameless.append(number)

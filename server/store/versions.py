@@ -51,6 +51,9 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
     known = _migrations()
     have = connection.execute("SELECT max(number) FROM migrations").fetchone()[0] or 0
     newest = known[-1][0]
+    # A chain that begins now begins with the tables as they are in the end.
+    began_before = any(name == "chain" and number <= have for number, name, _ in known)
+    why = chain.UPGRADE if have else chain.NEW
     if have > newest:
         raise NewerDatabase(
             f"{path} has version {have}, but this lore-active knows versions up to {newest}. "
@@ -60,7 +63,7 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
         with _immediate(connection):
             done = {row[0]: row[1] for row in connection.execute("SELECT * FROM migrations")}
             if number not in done:
-                recorder = Recorder(connection) if "chain" in done.values() else None
+                recorder = Recorder(connection) if began_before else None
                 for statement in _statements(script):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (number, name, now))
@@ -68,8 +71,8 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
                     recorder.append(now)
                     recorder.close()
                     chain_verification.keep_covered(connection, now, chain.SCHEMA)
-                elif name == "chain":
-                    chain.begin_period(connection, now, chain.UPGRADE if have else chain.NEW)
+                elif name == "chain" or "chain" in done.values():
+                    chain.begin_again(connection, now, why)
     with _immediate(connection):
         # Whatever else has changed the tables was not this program.
         chain_verification.keep_covered(connection, now, chain.ALTERED)

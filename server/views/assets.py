@@ -9,7 +9,11 @@ from pathlib import Path
 
 from flask import Flask, Response, request, url_for
 
-YEAR = 365 * 86400
+from lore_active.contrast import palette
+from lore_active.study import LIGHT_GREY
+
+# For addresses that change with their content.
+KEPT = f"public, max-age={365 * 86400}, immutable"
 # Pictures are packed already.
 PACKABLE = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
 
@@ -26,7 +30,7 @@ def install(app: Flask) -> None:
             versions[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()[:10]
         return url_for("static", filename=name, v=versions[name])
 
-    app.jinja_env.globals["asset"] = asset
+    app.jinja_env.globals.update(asset=asset, palette=palette, LIGHT_GREY=LIGHT_GREY)
     app.after_request(_keeping(packed))
 
 
@@ -37,7 +41,7 @@ def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
         if "v" not in request.args:
             response.headers["Cache-Control"] = "no-cache"
             return response
-        response.headers["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+        response.headers["Cache-Control"] = KEPT
         response.vary.add("Accept-Encoding")
         if response.mimetype in PACKABLE and request.accept_encodings.quality("gzip") > 0:
             # An address with a version always has the same content, unless somebody made it up.

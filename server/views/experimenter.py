@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flask import (
     Blueprint,
+    Response,
     abort,
     current_app,
     g,
@@ -17,6 +18,7 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from lore_active.errors import InvalidParameter
+from server import exclusion_effect
 from server.control import Control, whole
 from server.security import Refused
 from server.views import guard
@@ -133,6 +135,21 @@ def exclusion(number: int, act: str) -> AnyResponse:
     except InvalidParameter as error:
         return _problem(str(error))
     return _done()
+
+
+@pages.post("/<study>/participants/<int:number>/effect")
+@open_to("experimenter")
+def effect(number: int) -> AnyResponse:
+    """What excluding somebody would change: lines of JSON while it is computed."""
+    try:
+        found = exclusion_effect.lines(g.served.study.folder, number)
+    except exclusion_effect.AlreadyComputing as error:
+        return _problem(str(error))
+    response = Response(found, mimetype="application/jsonl")
+    response.headers["Cache-Control"] = "private, no-store"
+    # For proxies that would collect the lines before they pass them on.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
 
 
 @pages.post("/<study>/links")

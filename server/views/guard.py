@@ -35,13 +35,13 @@ View = TypeVar("View", bound=Callable[..., Any])
 DOOR = "lore_door"
 DOOR_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 # Read by programs, which could do nothing with a page that asks for a password.
-DATA = ("monitor.data", "monitor.items", "experimenter.links")
+DATA = ("monitor.data", "monitor.items", "monitor.participant", "experimenter.links")
 SAFE = ("GET", "HEAD", "OPTIONS")
 EVERYBODY: tuple[Role, ...] = ("experimenter", "reader")
 # Plot puts one <style> into each chart; with the class name `plot` its text is always this one.
 PLOT_STYLE = "'sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM='"
 POLICY = (
-    f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self'; "
+    f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )

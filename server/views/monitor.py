@@ -8,6 +8,7 @@ from flask import (
     abort,
     current_app,
     g,
+    jsonify,
     redirect,
     render_template,
     request,
@@ -81,6 +82,19 @@ def items() -> dict[str, object]:
             for number, item in enumerate(study.items)
         ]
     }
+
+
+@pages.get("/participants/<int:number>")
+@open_to(*EVERYBODY)
+def participant(number: int) -> AnyResponse:
+    """One participant's session in detail, as JSON."""
+    watch: Watch = current_app.extensions["watch"][g.served.study.name]
+    found = watch.session(number, g.session.role == "experimenter")
+    if found is None:
+        abort(404)
+    response = jsonify(found)
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
 
 
 @pages.get("/export/<name>")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from flask import (
     Blueprint,
     Response,
     abort,
+    current_app,
     g,
     make_response,
     redirect,
@@ -20,14 +21,20 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
+from lore_active.contrast import palette
+from server import simulated
+from server.closing_map import ClosingMap, closing_map
 from server.headers import SHUT
 from server.service import UnknownParticipant, UnknownQuestion
 from server.stages import Note, Side, Stage, Turned
 from server.views import incoming
+from server.views.assets import KEPT
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
-SIDES, NOTES = get_args(Side), get_args(Note)
+SIDES = get_args(Side)
+# What a page without scripts is told in its address; all else can be seen from where they are.
+NOTES: tuple[Note, ...] = ("timed_out", "not_taken")
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
 # The answer broke the study's rules, and nothing was stored.
@@ -44,14 +51,20 @@ def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
 
 @pages.url_defaults
 def _push(endpoint: str, values: dict[str, Any]) -> None:
-    values.setdefault("study", g.served.study.name)
+    if "served" in g:
+        values.setdefault("study", g.served.study.name)
 
 
 @pages.get("/")
 def arrive() -> AnyResponse:
     """The link that is given out."""
+    try:
+        secret = current_app.extensions["bots_secret"]
+        bot = simulated.is_bot(request.headers.get(simulated.HEADER), secret)
+    except simulated.WrongSecret:
+        abort(403)
     found = g.served.service.arrive(
-        request.args.to_dict(), request.cookies.get(COOKIE), request.user_agent.string
+        request.args.to_dict(), request.cookies.get(COOKIE), request.user_agent.string, bot
     )
     if isinstance(found, Turned):
         return make_response(_message(found.kind, found.code, found.address))
@@ -73,8 +86,9 @@ def arrive() -> AnyResponse:
 def here(token: str) -> str:
     """Where this participant is; `after` says what became of their answer, if no script does."""
     stage, after = _or_unknown(lambda: g.served.service.visit(token)), request.args.get("after")
-    note: Note = after if after in NOTES else ""  # type: ignore[assignment]
-    return _page(replace(stage, note=note))
+    if stage.kind in ("practice", "trial") and after in NOTES:
+        stage = replace(stage, note=after)
+    return _page(stage)
 
 
 @pages.get("/p/<token>/look")
@@ -97,6 +111,18 @@ def consent(token: str) -> Reply:
     return _next(_or_unknown(lambda: g.served.service.consent(token, agreed, _visit())))
 
 
+@pages.post("/p/<token>/leave")
+def leave(token: str) -> Reply:
+    """They have declined, and mean it."""
+    return _next(_or_unknown(lambda: g.served.service.leave(token)))
+
+
+@pages.post("/p/<token>/reconsider")
+def reconsider(token: str) -> Reply:
+    """They have declined, and changed their mind."""
+    return _next(_or_unknown(lambda: g.served.service.reconsider(token)))
+
+
 @pages.post("/p/<token>/begin")
 def begin(token: str) -> Reply:
     """They have read the instructions."""
@@ -105,7 +131,7 @@ def begin(token: str) -> Reply:
 
 @pages.post("/p/<token>/rest")
 def rest(token: str) -> Reply:
-    """They come back from a break."""
+    """They continue from a page between questions."""
     done = request.form.get("done", type=int, default=0)
     return _next(_or_unknown(lambda: g.served.service.rest(token, done, _visit())))
 
@@ -135,6 +161,18 @@ def answer(token: str) -> Reply:
         )
     )
     return _next(stage)
+
+
+@pages.get("/surroundings.css")
+def surroundings() -> Response:
+    """The colours that go with the study's background; its address changes with it."""
+    colours = asdict(palette(g.served.study.settings.trial.background))
+    rules = [f"color-scheme: only {colours.pop('scheme')}"]
+    rules += [f"--{name.replace('_', '-')}: {value}" for name, value in colours.items()]
+    response = Response(f":root {{ {'; '.join(rules)} }}\n", mimetype="text/css")
+    if "v" in request.args:
+        response.headers["Cache-Control"] = KEPT
+    return response
 
 
 @pages.get("/stimulus/<name>")
@@ -175,7 +213,7 @@ def _next(stage: Stage) -> Reply:
     # where it changes nothing there is no other window to speak of.
     if stage.kind == "elsewhere" and stage.note:
         return redirect(url_for("participant.elsewhere", token=stage.participant), 303)
-    after = stage.note or None
+    after = stage.note if stage.note in NOTES else None
     return redirect(url_for("participant.here", token=stage.participant, after=after), 303)
 
 
@@ -188,8 +226,16 @@ def _page(stage: Stage) -> str:
         settings=settings,
         texts=settings.texts,
         faces=faces,
+        map=_map() if stage.kind == "finished" else None,
         upcoming=[faces[number] for number in stage.upcoming if faces[number].kind != "text"],
     )
+
+
+def _map() -> ClosingMap | None:
+    """The map so far, for those who cannot be led by it any more."""
+    if not g.served.study.settings.completion.show_map:
+        return None
+    return closing_map(g.served.database, g.served.study)
 
 
 def _message(kind: str, code: str = "", address: str = "") -> str:

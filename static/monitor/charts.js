@@ -1,7 +1,7 @@
 // Charts of one card each, drawn by Plot. Every chart carries its own words for those who cannot see it.
 /* global Plot */
 
-import { decimal, share } from "./format.js";
+import { count, decimal, plural, share } from "./format.js";
 
 export const COLOURS = ["blue", "orange", "green", "vermillion", "purple", "sky", "ochre", "ink"];
 const colour = (at) => `var(--${COLOURS[at % COLOURS.length]})`;
@@ -10,24 +10,25 @@ const drawn = new WeakMap();
 // Draws anew only if something changed; the old chart stays until the new one is ready.
 export function draw(place, words, data, options) {
   const width = Math.max(220, Math.floor(place.clientWidth));
-  const key = JSON.stringify([width, data]);
+  const height = Math.max(90, Math.floor(place.clientHeight));
+  const key = JSON.stringify([width, height, data]);
   if (drawn.get(place) === key) return;
   drawn.set(place, key);
   if (!data) {
     const empty = document.createElement("p");
     empty.className = "empty";
-    empty.textContent = "Nothing to draw yet.";
+    empty.textContent = "No data yet.";
     place.replaceChildren(empty);
     return;
   }
   const chart = Plot.plot({
     className: "plot",
     width,
-    height: 210,
-    marginLeft: 44,
+    height,
+    marginLeft: 48,
     marginRight: 14,
-    marginTop: 14,
-    marginBottom: 34,
+    marginTop: 24,
+    marginBottom: 36,
     style: { fontSize: "12px", fontFamily: "inherit", background: "transparent", color: "inherit", overflow: "visible" },
     ...options(width),
   });
@@ -41,22 +42,22 @@ export function draw(place, words, data, options) {
   place.replaceChildren(chart);
 }
 
-// Beside a taller card there is room for taller charts.
-const tall = () => (innerWidth > 1100 ? 320 : 210);
+export const percent = (one) => `${Math.round(100 * one)} %`;
 export const grid = { stroke: "currentColor", strokeOpacity: 0.1 };
-const answersAxis = { label: "answers →", labelAnchor: "right", ticks: 5, tickSize: 0, nice: true };
+const answersAxis = { label: "answers", labelAnchor: "right", ticks: 5, tickSize: 0, tickFormat: count, nice: true };
+// An axis with its name, and its unit where there is one.
+export const scale = (label, more) => ({ label, labelAnchor: "top", labelArrow: "none", ticks: 4, tickSize: 0, ...more });
 
 export function evidence(place, data) {
-  // Guessing is far off as soon as there is anything to be found; it would flatten the rest.
-  const rows = data.evidence.filter((one) => one.rank > 0 || data.rank === 0);
+  // Guessing is far off as soon as held-out answers tell it apart; it would flatten the rest.
+  const rows = data.evidence.filter((one) => one.rank > 0 || data.rank === 0 || one.worse < 3 * one.error);
   const words = rows.length
-    ? `Loss above the best, by number of dimensions: ${rows.map((one) => `${one.rank}: ${decimal(one.worse, 4)} plus or minus ${decimal(one.error, 4)}`).join("; ")}.`
-    : "No audit has been made yet.";
+    ? `Prediction error by number of dimensions ${data.compared}: ${rows.map((one) => `${one.rank}: ${decimal(one.worse, 4)} plus or minus ${decimal(one.error, 4)}`).join("; ")}.`
+    : "No data yet.";
   const mine = (one) => (one.rank === data.rank ? "var(--vermillion)" : "var(--blue)");
   draw(place, words, rows.length ? [rows, data.rank] : null, () => ({
-    height: tall(),
     x: { type: "point", domain: rows.map((one) => one.rank), label: "dimensions", labelAnchor: "center", tickSize: 0 },
-    y: { label: null, ticks: 4, tickSize: 0, grid: false, nice: true, zero: true },
+    y: scale("log-loss difference (nats per answer)", { grid: false, nice: true, zero: true }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),
       Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
@@ -73,13 +74,12 @@ export function ranks(place, data) {
   const audits = rows.filter((one) => one.audit);
   const changes = rows.filter((one, i) => i === 0 || one.rank !== rows[i - 1].rank);
   const words = rows.length
-    ? `The number of dimensions: ${changes.map((one) => `${one.rank} from ${one.at} answers`).join(", ")}; ${audits.length} audits.`
-    : "Nothing has been fitted yet.";
+    ? `Number of dimensions: ${changes.map((one) => `${one.rank} from ${plural(one.at, "answer")}`).join(", ")}; ${plural(audits.length, "audit")}.`
+    : "No model yet.";
   const top = Math.max(3, ...rank) + 0.5;
   draw(place, words, rows.length ? data.history : null, () => ({
-    height: tall(),
     x: answersAxis,
-    y: { label: null, domain: [-0.2, top], ticks: Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), tickFormat: "d", tickSize: 0 },
+    y: { ...scale("dimensions"), domain: [-0.2, top], ticks: Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), tickFormat: "d", tickSize: 0 },
     marks: [
       Plot.gridY(Array.from({ length: Math.floor(top) + 1 }, (_, i) => i), grid),
       Plot.line(rows, { x: "at", y: "rank", curve: "step-after", stroke: "var(--blue)", strokeWidth: 2.5 }),
@@ -92,12 +92,12 @@ export function accuracy(place, data) {
   const { answers, value, low, high } = data.history;
   const rows = answers.map((at, i) => ({ at, value: value[i], low: low[i], high: high[i] }));
   const last = rows.at(-1);
-  const lines = [{ y: data.chance, words: "guessing" }];
-  if (data.ceiling != null) lines.push({ y: data.ceiling, words: `best possible, ${share(data.ceiling)}` });
+  const lines = [{ y: data.chance, words: "chance" }];
+  if (data.ceiling != null) lines.push({ y: data.ceiling, words: `noise ceiling, ${share(data.ceiling)}` });
   draw(place, data.words, rows.length ? [data.history, data.ceiling] : null, () => ({
     marginRight: 56,
     x: answersAxis,
-    y: { label: null, domain: [Math.min(0.35, ...low), 1], tickFormat: (one) => `${Math.round(100 * one)} %`, ticks: 5, tickSize: 0 },
+    y: scale("random questions predicted correctly", { domain: [Math.min(0.35, ...low), 1], tickFormat: percent, ticks: 5 }),
     marks: [
       Plot.gridY({ ...grid, ticks: 5 }),
       Plot.ruleY(lines, { y: "y", stroke: "currentColor", strokeOpacity: 0.75, strokeDasharray: "4 4" }),
@@ -111,23 +111,23 @@ export function accuracy(place, data) {
 }
 
 export function spectrum(place, data) {
-  const { answers, values } = data.history;
-  const rows = answers.flatMap((at, i) => values[i].map((value, k) => ({ at, value, k })));
+  const { answers, shares } = data.history;
+  const rows = answers.flatMap((at, i) => shares[i].map((value, k) => ({ at, value, k, n: i })));
   const end = answers.at(-1);
-  const ends = data.values.map((value, k) => ({ at: end, value, k }));
+  const ends = data.shares.map((value, k) => ({ at: end, value, k }));
   // Numbers at the ends of lines that lie close are pushed apart.
-  const gap = 0.09 * Math.max(1e-9, ...rows.map((one) => one.value));
+  const gap = 0.1 * Math.max(1e-9, ...rows.map((one) => one.value));
   const labels = ends.map((one) => ({ ...one })).sort((one, other) => other.value - one.value);
   for (let i = 1; i < labels.length; i++) labels[i].value = Math.min(labels[i].value, labels[i - 1].value - gap);
-  draw(place, data.words, rows.length ? data.history : null, () => ({
+  draw(place, data.words, rows.length ? [data.shares, data.history] : null, () => ({
     marginRight: 34,
     x: answersAxis,
-    y: { label: null, ticks: 4, tickSize: 0, zero: true, nice: true },
+    y: scale("share of the variance", { zero: true, nice: true, tickFormat: percent }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),
       Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
-      Array.from(new Set(rows.map((one) => one.k)), (k) =>
-        Plot.line(rows.filter((one) => one.k === k), { x: "at", y: "value", stroke: colour(k), strokeWidth: 2.5 })),
+      Array.from(new Set(rows.map((one) => one.k)), (k) => stretches(rows.filter((one) => one.k === k)).map((part) =>
+        Plot.line(part, { x: "at", y: "value", stroke: colour(k), strokeWidth: 2.5 }))),
       Plot.dot(ends, { x: "at", y: "value", r: 5, fill: (one) => colour(one.k), stroke: "var(--card)", strokeWidth: 1.5 }),
       Plot.text(labels, { x: "at", y: "value", text: (one) => `${one.k + 1}`, dx: 12, fontWeight: 700, fontSize: 13 }),
     ],
@@ -135,9 +135,19 @@ export function spectrum(place, data) {
   }));
 }
 
+// A line is not drawn through models that did not have its dimension.
+function stretches(rows) {
+  const parts = [];
+  rows.forEach((row, i) => {
+    if (i === 0 || row.n !== rows[i - 1].n + 1) parts.push([]);
+    parts.at(-1).push(row);
+  });
+  return parts;
+}
+
 export function spark(place, counts) {
   const some = counts.some((one) => one > 0);
-  const words = some ? "Answers in each of the last sixty minutes." : "No answers in the last hour.";
+  const words = some ? "Answers in each of the last 60 minutes." : "No answers in the last hour.";
   draw(place, words, some ? counts : null, (width) => ({
     width,
     height: 34,

@@ -18,7 +18,7 @@ export function start(address, where, refresh) {
     if (opener) open(address, opener, where());
     if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
   });
-  for (const form of document.querySelectorAll("dialog form"))
+  for (const form of document.querySelectorAll("dialog form[data-act]"))
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send(form, refresh, address);

@@ -4,6 +4,8 @@ export const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matc
 
 const whole = new Intl.NumberFormat("en");
 export const count = (value) => (value == null ? "–" : whole.format(Math.round(value)));
+// `1 audit`, `2 audits`.
+export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 export const share = (value) => (value == null ? "–" : `${Math.round(100 * value)} %`);
 export const decimal = (value, digits = 1) => (value == null ? "–" : value.toFixed(digits));
 
@@ -12,11 +14,10 @@ export function seconds(value) {
   return value < 1 ? `${Math.round(1000 * value)} ms` : `${value.toFixed(1)} s`;
 }
 
-export function span(minutes) {
-  if (minutes == null) return "";
-  if (minutes < 90) return `about ${Math.max(1, Math.round(minutes))} min`;
-  if (minutes < 48 * 60) return `about ${Math.round(minutes / 60)} h`;
-  return `about ${Math.round(minutes / 1440)} days`;
+// `400 to 1,100`; `up to 1,100` where the lower end is as good as nothing.
+export function range([low, high]) {
+  if (low === high) return count(high);
+  return 20 * low <= high ? `up to ${count(high)}` : `${count(low)} to ${count(high)}`;
 }
 
 export function bytes(value) {
@@ -52,9 +53,11 @@ export function make(tag, properties = {}, ...children) {
   return made;
 }
 
-// Text that is set only when it differs, so that screen readers are not told it again.
+// Text that is set only when it differs, so that screen readers are not told it again. A number stays with its per cent
+// sign.
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const kept = text.replaceAll(" %", "\u00a0%");
+  if (element.textContent !== kept) element.textContent = kept;
 }
 
 // What an item is called: words speak for themselves.

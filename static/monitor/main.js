@@ -2,8 +2,9 @@
 
 import * as charts from "./charts.js";
 import * as controls from "./controls.js";
-import { byId, bytes, clock, count, decimal, make, say, seconds, share, span } from "./format.js";
-import * as people from "./people.js";
+import * as drawer from "./drawer.js";
+import { byId, bytes, clock, count, decimal, make, range, say, seconds, share } from "./format.js";
+import * as participants from "./participants.js";
 import * as pictures from "./pictures.js";
 
 const EVERY_MS = 3000;
@@ -41,8 +42,9 @@ function render() {
   const data = page.data;
   storage(data.storage);
   where(data.where);
-  pictures.draw(data, page.items);
-  people.draw(data.participants);
+  pictures.draw(data, page.items, render);
+  participants.draw(data.participants);
+  drawer.update(data.participants.rows);
   machine(data.machine);
   log(data.log);
   say(byId("updated"), `As of ${clock(data.at)}`);
@@ -55,12 +57,24 @@ function storage(error) {
   say(banner, error ? `Error: ${error.name}. ${error.meaning} ${error.advice}` : "");
 }
 
+function simulated([title, ...sentences]) {
+  const banner = byId("simulated");
+  banner.hidden = !title;
+  const key = [title, ...sentences].join(" ");
+  if (banner.dataset.key === key) return;
+  banner.dataset.key = key;
+  banner.replaceChildren(make("strong", {}, title ?? ""), ` ${sentences.join(" ")}`);
+}
+
 function where(data) {
+  simulated(data.banner);
   const status = byId("status");
   const name = data.status === "paused" && !data.begun ? "not started" : data.status;
   say(status, name);
   status.className = `pill ${data.status}`;
   say(byId("headline"), data.headline);
+  say(byId("explanation"), data.explanation);
+  say(byId("predicted"), data.predicted);
   say(byId("forecast"), data.to_stop.words);
   say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
@@ -76,13 +90,34 @@ function where(data) {
   if (who.declined) parts.push(`${count(who.declined)} declined`);
   if (who.excluded) parts.push(`${count(who.excluded)} excluded`);
   say(byId("people"), parts.join(" · "));
-  say(byId("pace"), decimal(data.per_minute, data.per_minute < 10 ? 1 : 0));
+  pace(data);
   charts.spark(byId("spark"), data.spark);
-  const { answers, minutes } = data.to_stop;
-  say(byId("to-stop"), data.status === "stopped" ? "ended" : answers === 0 ? "now" : answers == null ? "unknown" : `≈ ${count(answers)}`);
-  say(byId("to-stop-unit"), answers && data.status !== "stopped" ? "more answers" : "");
-  say(byId("to-stop-time"), span(minutes));
+  toStop(data.to_stop, data.status);
+  cost(data.cost);
   levers(data.status, data.begun);
+}
+
+// A rate below one a minute is easier to read by the hour.
+function pace({ per_minute: rate, pace_minutes: window, status }) {
+  const slow = rate != null && rate < 1;
+  const shown = slow ? 60 * rate : rate;
+  say(byId("pace"), decimal(shown, shown != null && shown > 0 && shown < 9.95 ? 1 : 0));
+  const unit = `answers per ${slow ? "hour" : "minute"}`;
+  say(byId("pace-unit"), rate == null ? (status === "running" ? unit : status) : `${unit}, last ${window === 60 ? "hour" : `${window} minutes`}`);
+}
+
+function toStop({ answers, participants, met }, status) {
+  const ended = status === "stopped";
+  const given = answers && !met && !ended;
+  byId("to-stop").classList.toggle("in-words", !given);
+  say(byId("to-stop"), ended ? "ended" : met ? "criteria met" : given ? range(answers) : "not yet known");
+  say(byId("to-stop-unit"), given ? "more answers" : "");
+  say(byId("to-stop-people"), given ? `${range(participants)} participant${participants[1] === 1 ? "" : "s"} (90 % range)` : "");
+}
+
+function cost(data) {
+  say(byId("cost"), data.currency === null ? "–" : data.shown);
+  say(byId("cost-more"), data.message);
 }
 
 function levers(status, begun) {
@@ -126,13 +161,14 @@ function log(events) {
 }
 
 function entry(one) {
-  const whom = one.participant == null ? "" : ` № ${one.participant}`;
+  const whom = one.participant == null ? "" : ` P${one.participant}`;
   const details = Object.entries(one.detail).filter(([, value]) => value !== "").map(([name, value]) => (name === "reason" ? `“${value}”` : `${name} ${value}`));
   return make("li", {}, make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)), make("span", {}, make("b", {}, `${one.kind}${whom}`), ` by ${one.who}${details.length ? `: ${details.join(", ")}` : ""}`));
 }
 
 async function begin() {
-  people.start(steers);
+  participants.start(steers, drawer.open);
+  drawer.start(address, steers, () => page.items);
   if (steers) controls.start(address, () => page.data?.where, async () => { page.asking = false; await ask(); });
   const reply = await fetch(`${address}items`, { headers: { "X-Monitor": "1" } });
   if (!reply.ok) return void location.reload();

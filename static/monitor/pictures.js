@@ -3,11 +3,16 @@
 import * as axes from "./axes.js";
 import * as charts from "./charts.js";
 import { byId, make, say } from "./format.js";
+import { introduce } from "./labels.js";
 import * as map from "./map.js";
+import { save } from "./save.js";
 
-// `shown` is the map to be drawn, if it is not the newest.
-export function draw(data, items, shown = data.map) {
+// `shown` is the map to be drawn, if it is not the newest; `again` draws everything once more; `atOnce`: nothing moves.
+export function draw(data, items, again, shown = data.map, atOnce = false) {
+  introduce(items, again);
+  fitScreen();
   words("dimensions", data.dimensions.words);
+  say(byId("compared"), data.dimensions.compared);
   charts.evidence(byId("evidence-chart"), data.dimensions);
   charts.ranks(byId("rank-chart"), data.dimensions);
   stopping(data.stopping);
@@ -15,20 +20,49 @@ export function draw(data, items, shown = data.map) {
   charts.accuracy(byId("accuracy-chart"), data.accuracy);
   words("spectrum", data.spectrum.words);
   charts.spectrum(byId("spectrum-chart"), data.spectrum);
-  map.draw(shown, items);
-  axes.draw(map.coordinates(data.map), items);
+  map.draw(shown, items, atOnce);
+  axes.draw(map.coordinates(data.map), items, map.chosen(), map.choose);
+}
+
+// What is left of the screen below the headline: the evidence and the map are made to fit into it, if they can.
+function fitScreen() {
+  const grid = document.querySelector(".monitor .grid");
+  if (!grid) return;
+  const room = `${Math.floor(innerHeight - (grid.getBoundingClientRect().top + scrollY) - 16)}px`;
+  if (grid.style.getPropertyValue("--room") !== room) grid.style.setProperty("--room", room);
 }
 
 // Calls `again` whenever the reader asks for another view, or the window has another size.
 export function listen(again) {
   for (const id of ["axis-x", "axis-y", "frame", "ellipses"]) byId(id).addEventListener("change", again);
+  map.listen(again);
+  byId("enlarge").addEventListener("click", () => {
+    const large = byId("map").classList.toggle("enlarged");
+    byId("enlarge").setAttribute("aria-pressed", String(large));
+    again();
+    byId("map").scrollIntoView({ block: large ? "start" : "nearest" });
+  });
   for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => map.magnify(Number(button.dataset.zoom)));
-  byId("item").addEventListener("change", (event) => event.target.value !== "" && map.choose(Number(event.target.value)));
+  for (const button of document.querySelectorAll("[data-save]")) button.addEventListener("click", () => keep(button));
+  byId("item").addEventListener("change", (event) => map.choose(event.target.value === "" ? null : Number(event.target.value)));
   let waiting = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(again);
   });
+}
+
+async function keep(button) {
+  const note = byId("save-note");
+  try {
+    const [x, y] = ["axis-x", "axis-y"].map((id) => Number(byId(id).value) + 1);
+    const svg = byId("map-chart").querySelector("svg");
+    const axesShown = svg.classList.contains("line") ? `${x}` : `${x}-${y}`;
+    await save(svg, button.dataset.save, `${document.body.dataset.study}-map-${axesShown}`, `${document.title}: ${svg.getAttribute("aria-label")}`);
+    say(note, "");
+  } catch (error) {
+    say(note, `The map could not be saved: ${error.message}`);
+  }
 }
 
 const words = (id, text) => say(byId(id).querySelector("[data-words]"), text);

@@ -1,7 +1,7 @@
 // Charts that only a report has: how collection went, and how well people answered.
 /* global Plot, d3 */
 
-import { draw, grid } from "../monitor/charts.js";
+import { draw, grid, percent, scale } from "../monitor/charts.js";
 import { count } from "../monitor/format.js";
 
 const DAY_MS = 86400000;
@@ -13,8 +13,8 @@ export function collected(place, data) {
   const words = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
   draw(place, words, rows.length ? data : null, () => ({
     marginRight: 24,
-    x: { type: "utc", label: null, ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(rows.at(-1).at - rows[0].at < 2 * DAY_MS ? "%H:%M" : "%-d %b") },
-    y: { label: null, ticks: 4, tickSize: 0, zero: true, nice: true },
+    x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(rows.at(-1).at - rows[0].at < 2 * DAY_MS ? "%H:%M" : "%-d %b") },
+    y: scale("answers collected", { zero: true, nice: true }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),
       Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
@@ -27,8 +27,8 @@ export function collected(place, data) {
 }
 
 const SHARES = {
-  catch: "catch right",
-  consistency: "twice alike",
+  catch: "catch trials right",
+  consistency: "repeat consistency",
   agreement: "agrees with map",
   side: "left side",
 };
@@ -56,13 +56,13 @@ export function people(place, rows) {
   const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
   const fill = { fine: "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
   const most = Math.max(1, ...dots.map((one) => one.people));
-  const words = `Measures of quality of ${count(rows.length)} people; the numbers are in the table of participants.`;
+  const words = `Measures of quality of ${count(rows.length)} participants; the numbers are in the table of participants.`;
   draw(place, words, dots.length ? rows : null, () => ({
-    height: 34 + 44 * measures.length,
-    marginLeft: 116,
+    height: 48 + 44 * measures.length,
+    marginLeft: 132,
     marginRight: 24,
     marginTop: 6,
-    x: { domain: [0, 1], tickFormat: (one) => `${Math.round(100 * one)} %`, ticks: 5, tickSize: 0, label: null },
+    x: { domain: [0, 1], tickFormat: percent, ticks: 5, tickSize: 0, label: "share of each participant’s answers", labelAnchor: "right", labelArrow: "none" },
     fy: { domain: measures, label: null, axis: "left", padding: 0.12 },
     r: { type: "identity" },
     color: { type: "identity" },
@@ -77,7 +77,7 @@ export function people(place, rows) {
         fillOpacity: (one) => (one.state === "excluded" ? 0.6 : 0.75),
         stroke: (one) => (one.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
         strokeWidth: (one) => (one.state === "excluded" ? 2 : 1),
-        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${count(one.people)} ${one.people === 1 ? "person" : "people"}, ${one.state}`,
+        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${count(one.people)} ${one.people === 1 ? "participant" : "participants"}, ${one.state}`,
       }),
     ],
   }));

@@ -7,9 +7,11 @@ import * as charts from "./charts.js";
 const data = JSON.parse(byId("data").textContent);
 const slider = byId("moment");
 
-function show() {
+const show = () => draw(false);
+
+function draw(atOnce) {
   const moment = slider ? data.moments[Number(slider.value)] : null;
-  pictures.draw(data.shown, data.items, moment?.map ?? data.shown.map);
+  pictures.draw(data.shown, data.items, show, moment?.map ?? data.shown.map, atOnce);
   if (moment) say(byId("moment-words"), `${count(moment.answers)} answers`);
   charts.collected(byId("collected-chart"), data.collected);
   charts.people(byId("people-chart"), data.people);
@@ -28,16 +30,21 @@ async function copy(button) {
 
 // Numbers behind pictures are folded away once there are pictures; on paper other parts unfold.
 function unfolded() {
-  return [...document.querySelectorAll("details:not(.numbers):not([open])")];
+  return [...document.querySelectorAll("details:not(.numbers, .explained, [open])")];
 }
 
+// Pictures are drawn once more as wide as the paper: shrunk ones could not be read.
 const opened = [];
 addEventListener("beforeprint", () => {
   opened.push(...unfolded());
   for (const one of opened) one.open = true;
+  document.documentElement.classList.add("for-paper");
+  draw(true);
 });
 addEventListener("afterprint", () => {
   for (const one of opened.splice(0)) one.open = false;
+  document.documentElement.classList.remove("for-paper");
+  draw(true);
 });
 
 for (const button of document.querySelectorAll("[data-copy]")) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.serving import wait_until
 from tests.browser.axe import violations
 from tests.watching import PASSWORD
 
@@ -25,6 +26,15 @@ def new_page(browser: Browser, **options) -> Page:
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     return page
+
+
+def wait_for(page: Page, expression: str, argument: object = None) -> None:
+    """Wait until a JavaScript expression is true.
+
+    Playwright's own `wait_for_function` evaluates a string inside the page from its second attempt
+    on, which our content security policy forbids.
+    """
+    wait_until(lambda: bool(page.evaluate(expression, argument)), PATIENCE_MS / 1000)
 
 
 def sign_in(page: Page, address: str, study: str, password: str = PASSWORD) -> None:
@@ -59,5 +69,5 @@ def answer(page: Page, button: str, **fields: str) -> None:
 def assert_sound(page: Page) -> None:
     """Nothing was blocked, nothing broke, and axe has nothing to say."""
     assert page.evaluate("window.violations") == []
-    assert page.errors == []
+    assert not page.errors, page.errors
     assert violations(page) == []

@@ -8,25 +8,34 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from lore_active.positions import read_positions
 from server.template import write_study as write_sample
 from tests.browser.conftest import FLAGS, find_chromium
 from tests.browser.walking import Walk
-from tests.living import LiveServer
+from tests.crowd import Person, take_turns
+from tests.living import Clock, LiveServer, write_study
 from tests.media import films, sounds, write_media_study
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "screenshots" / "participant"
 SCREENS = {
     "phone": {"viewport": {"width": 360, "height": 720}, "has_touch": True, "is_mobile": True},
+    "phone-landscape": {
+        "viewport": {"width": 667, "height": 375},
+        "has_touch": True,
+        "is_mobile": True,
+    },
     "desktop": {"viewport": {"width": 1280, "height": 800}},
 }
 SHORT = "[session]\ntrials = 2\npractice = 1\nbreak_every = 1\n"
 WAYS_OUT = """[completion]
 code = "C1A2B3"
 redirect = "https://recruiter.example/done?id=[PROLIFIC_PID]"
+return_seconds = 60
 declined_code = "NO-THANKS"
 full_code = "FULL-1"
 already_code = "ONCE-ONLY"
 """
+DEBRIEF = '"We wanted to know along how many dimensions people compare what they taste."'
 ARABIC = """
 title = "الألوان"
 seed = 4
@@ -63,8 +72,8 @@ class Album:
         context = self._chromium.new_context(**SCREENS[self._screen], **options)
         return Walk(context, address)
 
-    def take(self, page: Page, name: str) -> None:
-        page.screenshot(path=self._folder / f"{name}.png", animations="disabled")
+    def take(self, page: Page, name: str, whole: bool = False) -> None:
+        page.screenshot(path=self._folder / f"{name}.png", animations="disabled", full_page=whole)
 
 
 def studies(home: Path, chromium: Browser) -> list[Path]:
@@ -93,7 +102,19 @@ def studies(home: Path, chromium: Browser) -> list[Path]:
     for at, word in enumerate(("أحمر", "أزرق", "أخضر", "أصفر")):
         (arabic / "stimuli" / f"{at}.txt").write_text(word)
     (arabic / "study.toml").write_text(ARABIC)
-    return [colours, tastes, tones, write_media_study(home / "films", moving, SHORT), arabic]
+    foods = home / "foods"
+    write_sample(foods, "foods", 3)
+    toml = (foods / "study.toml").read_text()
+    for key, value in (("trials", "40"), ("practice", "0"), ("break_every", "0")):
+        toml = _set(toml, key, value)
+    toml = _set(_set(toml, "feedback", "false"), "show_map", "true")
+    toml = toml.replace("rush_ms = 500", "rush_ms = 0").replace(
+        "min_answers = 0", "min_answers = 999"
+    )
+    (foods / "study.toml").write_text(_set(toml, "debrief", DEBRIEF))
+    quick = write_study(home / "quick", "[session]\npractice = 0\nbreak_every = 0\n")
+    films_ = write_media_study(home / "films", moving, SHORT)
+    return [colours, tastes, tones, films_, arabic, foods, quick]
 
 
 def _set(toml: str, key: str, value: str) -> str:
@@ -107,8 +128,8 @@ def main_flow(album: Album, server: LiveServer) -> None:
     link = f"{server.address}/s/colours/?PROLIFIC_PID=p1&SESSION_ID=1"
     walk = album.walk(link)
     names = {"consent": "01-consent", "instructions": "02-instructions", "practice": "03-practice",
-             "ready": "04-ready", "trial": "05-trial", "break": "06-break",
-             "feedback": "07-feedback"}  # fmt: skip
+             "practice_feedback": "03-practice-feedback", "ready": "04-ready", "trial": "05-trial",
+             "break": "06-break", "feedback": "07-feedback"}  # fmt: skip
     kind = ""
     while kind != "finished":
         kind = walk.kind
@@ -119,14 +140,36 @@ def main_flow(album: Album, server: LiveServer) -> None:
     (Path(album._folder) / "05-trial-later.png").unlink()
     walk.page.goto(link.replace("SESSION_ID=1", "SESSION_ID=2"))
     album.take(walk.page, "12-already")
-    dark = album.walk(f"{server.address}/s/colours/?PROLIFIC_PID=p2", color_scheme="dark")
-    album.take(dark.page, "20-consent-dark")
-    dark.until("trial")
-    album.take(dark.page, "21-trial-dark")
-    again = dark.page.context.new_page()
-    again.goto(dark.page.url)
-    dark.page.wait_for_url("**/elsewhere")
-    album.take(dark.page, "14-elsewhere-dark")
+    second = album.walk(f"{server.address}/s/colours/?PROLIFIC_PID=p2")
+    second.until("trial")
+    again = second.page.context.new_page()
+    again.goto(second.page.url)
+    second.page.wait_for_url("**/elsewhere")
+    album.take(second.page, "14-elsewhere")
+
+
+def hurry(album: Album, server: LiveServer, clock: Clock) -> None:
+    """Answers faster than anybody can look: the server's clock sees them come at once."""
+    walk = album.walk(f"{server.address}/s/quick/")
+    walk.until("trial")
+    while walk.kind == "trial":
+        clock.wait(100)
+        walk.answer()
+    album.take(walk.page, "07-slow-down")
+
+
+def with_a_map(album: Album, server: LiveServer, clock: Clock) -> None:
+    """The closing page of a study that others have answered, with its text and its map."""
+    served = server.studies["foods"]
+    space = read_positions(served.study.folder / "positions.csv", served.study.items)
+    others = [Person(served.service, space, seed, wait=clock.wait) for seed in range(14)]
+    worker = server.worker("foods")
+    for _ in take_turns(others, worker.turn, every=40):
+        pass
+    worker.turn()
+    walk = album.walk(f"{server.address}/s/foods/")
+    walk.until("finished")
+    album.take(walk.page, "08-finished-map", whole=True)
 
 
 def turned_away(album: Album, server: LiveServer) -> None:
@@ -135,6 +178,8 @@ def turned_away(album: Album, server: LiveServer) -> None:
     walk = album.walk(f"{link}?PROLIFIC_PID=no")
     walk.press("I do not want")
     album.take(walk.page, "09-declined")
+    walk.press("Leave the study")
+    album.take(walk.page, "09-declined-code")
     served.control.pause("screenshots")
     album.take(album.walk(f"{link}?PROLIFIC_PID=late").page, "10-paused")
     served.control.resume("screenshots")
@@ -174,10 +219,13 @@ def main() -> None:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         chromium = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         for screen in SCREENS:
-            server = LiveServer(*studies(Path(home) / screen, chromium))
+            clock = Clock()
+            server = LiveServer(*studies(Path(home) / screen, chromium), clock=clock)
             album = Album(chromium, screen)
             for part in (main_flow, turned_away, other_trials):
                 part(album, server)
+            for timed in (hurry, with_a_map):
+                timed(album, server, clock)
             server.close()
         chromium.close()
 

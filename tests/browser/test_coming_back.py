@@ -121,7 +121,7 @@ def test_an_answer_under_way_does_not_keep_the_older_window_in(window, serve, tm
     while not held:
         old.page.wait_for_timeout(10)
     new = Walk(old.page.context, old.page.url)
-    expect(new.page.get_by_text("1 of 6", exact=True)).to_be_visible()
+    expect(new.page.get_by_text("2 of 6", exact=True)).to_be_visible()
     expect(new.page.get_by_text("also open in another window")).to_be_visible()
     ((route, reply),) = held
     route.fulfill(response=reply)
@@ -183,5 +183,5 @@ def test_it_works_in_a_frame_without_cookies(window, serve, tmp_path, recruiter)
     expect(frame.locator(".note")).to_contain_text("ost people")
     assert context.cookies() == [], "the browser keeps cookies of framed sites out"
     page.reload()
-    expect(frame.locator("[data-kind=practice]")).to_be_visible()
+    expect(frame.locator("[data-kind=practice_feedback]")).to_be_visible()
     assert rows(server, "words", "SELECT practised FROM participants") == [(1,)]

@@ -39,7 +39,7 @@ def test_nothing_that_people_write_runs_in_the_monitor(chromium, serve, tmp_path
     served.control.exclude(EVIL, 1, EVIL)
     server.app.extensions["access"]["words"].make_link(EVIL, EVIL)
     page = monitor(chromium, server.address, "words")
-    expect(page.locator("#people-rows tr")).to_have_count(1)
+    expect(page.locator("#participant-rows tr")).to_have_count(1)
     expect(page.locator("#log li")).to_have_count(3)
     expect(page.get_by_role("heading", name=EVIL)).to_be_visible()
     assert EVIL in page.locator("#log").inner_text()

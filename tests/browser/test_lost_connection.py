@@ -59,7 +59,7 @@ def test_a_reply_that_got_lost_is_asked_for_again(window, serve, tmp_path):
     walk.page.route("**/answer", lose_the_reply)
     walk.answer()
     assert lost == [[(1,)], [(1,)]], "it was stored, and stored once"
-    assert walk.page.get_by_text("1 of 20", exact=True).is_visible()
+    assert walk.page.get_by_text("2 of 20", exact=True).is_visible()
 
 
 def test_a_server_in_trouble_is_asked_again_in_the_studys_words(window, serve, tmp_path):
@@ -91,7 +91,7 @@ def test_an_answer_on_its_way_when_the_page_was_closed_is_not_lost(window, serve
     sent = walk.page.evaluate("() => document.querySelector('[name=timings]').value")
     walk.page.context.set_offline(False)
     walk.page.reload()
-    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    expect(walk.page.get_by_text("2 of 20", exact=True)).to_be_visible()
     assert walk.stage
     ((side, timings),) = rows(server, "words", "SELECT side, timings FROM answers")
     assert side == "right" and json.loads(timings) == json.loads(sent)

@@ -49,7 +49,7 @@ def test_everything_is_played_once_by_keyboard_then_answered(window, serve, tmp_
     heard = walk.page.locator("audio, video").first.get_attribute("aria-label")
     expect(walk.page.get_by_role("status").first).to_contain_text(f"{heard}. Left: words for")
     walk.page.keyboard.press("ArrowRight")
-    expect(walk.page.get_by_text("1 of 3", exact=True)).to_be_visible()
+    expect(walk.page.get_by_text("2 of 3", exact=True)).to_be_visible()
     found = [json.loads(row[0]) for row in rows(server, "media", TIMINGS)]
     assert [one["played"] for one in found] == [{"anchor": 1, "left": 1, "right": 1}]
     assert walk.complaints == []
@@ -75,7 +75,7 @@ def test_what_cannot_be_played_keeps_nobody(window, serve, tmp_path):
     walk = Walk(context, f"{server.address}/s/media/")
     walk.until("trial")
     walk.page.keyboard.press("1")
-    expect(walk.page.get_by_text("1 of 3", exact=True)).to_be_visible()
+    expect(walk.page.get_by_text("2 of 3", exact=True)).to_be_visible()
     found = json.loads(rows(server, "media", TIMINGS)[0][0])
     assert len(found["failed"]) == 3
 

@@ -18,7 +18,7 @@ def server(serve, tmp_path):
 def test_signing_in_and_out(chromium, server):
     page = monitor(chromium, server.address, "words")
     expect(page.get_by_role("heading", name="Words", exact=True)).to_be_visible()
-    expect(page.locator("#headline")).to_have_text("Nobody has answered yet.")
+    expect(page.locator("#headline")).to_have_text("No answers yet.")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     page.goto(f"{server.address}/monitor/words/")
@@ -47,7 +47,7 @@ def test_a_link_is_shared_and_revoked(chromium, server):
     address = page.get_by_label("The new link").input_value()
     guest = new_page(chromium)
     guest.goto(address)
-    expect(guest.locator("#headline")).to_have_text("Nobody has answered yet.")
+    expect(guest.locator("#headline")).to_have_text("No answers yet.")
     assert guest.url == f"{server.address}/monitor/words/"
     expect(guest.get_by_role("button", name="Pause")).to_have_count(0)
     expect(guest.get_by_role("link", name="answers.csv")).to_have_count(0)

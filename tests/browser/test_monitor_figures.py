@@ -67,14 +67,14 @@ def test_it_is_sound_in_every_window(chromium, server, window):
     assert_sound(page)
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
-    page.get_by_role("button", name="Exclude participant 4").click()
+    page.get_by_role("button", name="Exclude P4").click()
     assert_sound(page)
     page.context.close()
 
 
 def test_an_empty_study_is_sound_too(chromium, server):
     page = monitor(chromium, server.address, "words")
-    expect(page.locator("#headline")).to_have_text("Nobody has answered yet.")
+    expect(page.locator("#headline")).to_have_text("No answers yet.")
     assert_sound(page)
     page.context.close()
 
@@ -135,25 +135,25 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     worker = collect(server, crowd)
     page = monitor(chromium, server.address, "words", reduced_motion="reduce")
     page.get_by_role("button", name="Flagged").click()
-    expect(page.locator("#people-rows tr")).to_have_count(1)
+    expect(page.locator("#participant-rows tr")).to_have_count(1)
     before = positions(page)
-    page.get_by_role("button", name="Exclude participant 4").click()
+    page.get_by_role("button", name="Exclude P4").click()
     answer(page, "Exclude", reason="one key")
-    expect(page.locator("#people-rows tr.excluded")).to_have_count(1)
+    expect(page.locator("#participant-rows tr.excluded")).to_have_count(1)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("exclude № 4 by Ada: “one key”")
+    expect(page.locator("#log li").first).to_contain_text("exclude P4 by Ada: “one key”")
     page.wait_for_selector("#people >> text=1 excluded")
     version = page.locator("body").get_attribute("data-version")
     expect(page.locator("body")).not_to_have_attribute("data-version", version)
     without = positions(page)
     assert without != before
-    page.get_by_role("button", name="Restore participant 4").click()
+    page.get_by_role("button", name="Restore P4").click()
     answer(page, "Restore", reason="a mistake")
-    expect(page.locator("#people-rows tr.excluded")).to_have_count(0)
+    expect(page.locator("#participant-rows tr.excluded")).to_have_count(0)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("restore № 4")
+    expect(page.locator("#log li").first).to_contain_text("restore P4")
     fitted = server.app.extensions["watch"]["words"]
     assert fitted.update(True).version
     page.context.close()

@@ -12,7 +12,7 @@ def test_the_monitor_names_what_is_wrong_while_it_is(chromium, serve, tmp_path):
     server = serve(guarded_study(tmp_path / "words"))
     page = monitor(chromium, server.address, "words")
     banner = page.locator("#storage")
-    expect(page.locator("#headline")).to_have_text("Nobody has answered yet.")
+    expect(page.locator("#headline")).to_have_text("No answers yet.")
     expect(banner).to_be_hidden()
     connection = server.studies["words"].database.writer._connection
     connection.execute("PRAGMA query_only = 1")

@@ -7,6 +7,7 @@ import json
 from flask import request, request_started
 from playwright.sync_api import expect
 
+from tests.browser.monitoring import wait_for
 from tests.browser.walking import Walk, rows
 from tests.living import write_study
 from tests.media import pictures, write_media_study
@@ -70,7 +71,7 @@ def test_it_does_so_without_scripts_too(window, serve, tmp_path):
         expect(page.locator(button)).to_have_css("animation-name", "settling")
         expect(page.locator(button)).to_have_css("animation-duration", "0.2s")
         page.locator(button).click()
-    expect(page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    expect(page.get_by_text("2 of 20", exact=True)).to_be_visible()
 
 
 # Events as the browser makes them, with a time of their own; gives whether they were let through.
@@ -208,7 +209,7 @@ def test_a_picture_that_does_not_load_keeps_nobody(window, serve, tmp_path):
     walk = Walk(context, f"{server.address}/s/media/")
     walk.until("trial")
     walk.page.keyboard.press("1")
-    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    expect(walk.page.get_by_text("2 of 20", exact=True)).to_be_visible()
     found = json.loads(rows(server, "media", "SELECT timings FROM answers")[0][0])
     assert len(found["failed"]) == 3
 
@@ -223,7 +224,7 @@ def test_the_next_pictures_are_there_before_they_are_needed(window, serve, tmp_p
         for _ in range(4):
             upcoming = walk.stage.get_attribute("data-upcoming").split()
             loaded = "(all) => all.every((one) => performance.getEntriesByName(one).length)"
-            walk.page.wait_for_function(loaded, arg=[server.address + one for one in upcoming])
+            wait_for(walk.page, loaded, [server.address + path for path in upcoming])
             before = len(asked)
             walk.answer()
             images = walk.page.locator(".triad img")
@@ -260,7 +261,7 @@ def test_a_key_pressed_before_the_trial_was_seen_does_not_answer_it(window, serv
     walk.page.evaluate("() => document.dispatchEvent(early)")
     assert walk.page.locator(".trial[data-state=open]").count() == 1
     walk.page.evaluate(f"() => document.dispatchEvent({early})")
-    expect(walk.page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    expect(walk.page.get_by_text("2 of 20", exact=True)).to_be_visible()
     assert rows(server, "words", "SELECT count(*) FROM answers") == [(1,)]
 
 

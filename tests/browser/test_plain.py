@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from server.stages import CONTINUED
 from tests.browser.walking import WHOLE, rows
 from tests.living import write_study
 
@@ -13,8 +14,8 @@ def test_a_whole_study_with_scripts_off(window, serve, tmp_path):
     page = window(java_script_enabled=False).new_page()
     page.goto(f"{server.address}/s/words/?participant_label=plain")
     stage = page.locator("#stage > [data-kind]")
-    buttons = {"consent": "I agree", "instructions": "Begin", "ready": "Go on", "break": "Go on"}
-    buttons |= {"feedback": "Send and finish"}
+    buttons = {"consent": "I agree", "instructions": "Begin", "feedback": "Send and finish"}
+    buttons |= dict.fromkeys(CONTINUED, "Continue")
     seen = []
     while (kind := stage.get_attribute("data-kind")) != "finished":
         seen.append(kind)
@@ -25,7 +26,8 @@ def test_a_whole_study_with_scripts_off(window, serve, tmp_path):
             continue
         page.locator("[value=left]").click()
         if kind == "practice":
-            expect(page.locator(".note")).to_contain_text("ost people would")
+            expect(page.locator(".note")).to_contain_text("ost people choose")
+            expect(page.locator(".option.left")).to_contain_text("Your choice")
     assert seen.count("trial") == 6 and seen.count("practice") == 2
     assert page.get_by_text("DONE-77").is_visible()
     assert rows(server, "words", "SELECT count(*), count(rt_ms) FROM answers") == [(8, 0)]

@@ -67,6 +67,7 @@ def test_it_is_drawn_and_sound_in_every_window(chromium, file, window):
     for name in ("evidence", "rank", "accuracy", "spectrum", "collected", "people"):
         assert page.locator(f"#{name}-chart svg :is(path, circle, rect)").count() > 1, name
     expect(page.locator("svg.map .item")).to_have_count(12)
+    page.get_by_label("all ellipses").check()
     expect(page.locator("svg.map ellipse")).to_have_count(12)
     expect(page.locator("#criteria li")).to_have_count(8)
     expect(page.locator(".axis")).to_have_count(2)
@@ -126,7 +127,7 @@ def test_the_map_can_be_seen_as_it_was_before(chromium, file):
     expect(page.locator("#moment-words")).not_to_have_text("200 answers")
     assert page.evaluate(places) != last
     page.keyboard.press("Home")
-    expect(page.locator("#map-chart")).to_have_text("There is no map yet.")
+    expect(page.locator("#map-chart")).to_have_text("No map yet")
     page.keyboard.press("End")
     expect(page.locator("#moment-words")).to_have_text("200 answers")
     assert page.evaluate(places) == last
@@ -147,7 +148,7 @@ def test_the_methods_can_be_copied(chromium, file):
 def test_without_scripts_tables_tell_the_numbers(chromium, file):
     page = opened(chromium, file, java_script_enabled=False)
     expect(page.locator("#headline")).to_be_visible()
-    for words in ("Loss above the best", "Singular value", "Criterion", "The other end"):
+    for words in ("Held-out log-loss", "Singular value", "Criterion", "The other end"):
         expect(page.get_by_role("columnheader", name=words).first).to_be_visible()
     expect(page.get_by_text("Random questions predicted")).to_be_visible()
     expect(page.locator("#map table tbody tr")).to_have_count(12)
@@ -178,8 +179,8 @@ def test_an_empty_study_is_sound_too(chromium, tmp_path):
     desk.close()
     page = opened(chromium, file)
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
-    expect(page.locator("#headline")).to_have_text("Nobody has answered yet.")
-    expect(page.locator("#map-chart")).to_have_text("There is no map yet.")
+    expect(page.locator("#headline")).to_have_text("No answers yet.")
+    expect(page.locator("#map-chart")).to_have_text("No map yet")
     assert_sound(page)
     assert_quiet(page)
     page.context.close()

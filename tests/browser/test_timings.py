@@ -51,7 +51,7 @@ def test_response_times_are_true_to_20_ms(window, serve, tmp_path, kind):
     walk = Walk(context, f"{server.address}/s/study/")
     walk.press("I agree")
     walk.page.get_by_role("button", name="Begin").click()
-    walk.page.get_by_text("5 of 20", exact=True).wait_for()
+    walk.page.get_by_text("6 of 20", exact=True).wait_for()
     measured = [row[0] for row in rows(server, "study", TIMINGS)]
     truths = walk.page.evaluate("() => truths")
     delays = (400, 450, 550, 700, 1000)
@@ -76,7 +76,7 @@ def test_real_keys_are_timed_by_when_they_were_pressed(window, serve, tmp_path):
         "const until = performance.now() + 150; while (performance.now() < until); }, true)"
     )
     walk.page.keyboard.press("ArrowLeft")
-    walk.page.get_by_text("1 of 20", exact=True).wait_for()
+    walk.page.get_by_text("2 of 20", exact=True).wait_for()
     found = json.loads(rows(server, "words", TIMINGS)[0][1])
     # A page that was busy for 150 ms when the key was pressed must not add them.
     assert abs(found["response_at"] - walk.page.evaluate("() => pressed")) < 2

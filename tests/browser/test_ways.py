@@ -103,10 +103,30 @@ def test_declining_has_its_own_page_and_code(window, study):
     walk = go(window, f"{study.link}?PROLIFIC_PID=no")
     walk.press("I do not want to take part")
     assert walk.kind == "declined" and walk.axe() == []
+    assert "NO-1" not in walk.page.content() and "/no?who" not in walk.page.content()
+    walk.page.reload()
+    walk.press("Leave the study")
+    assert walk.kind == "declined" and walk.axe() == []
     assert walk.page.get_by_text("NO-1").is_visible()
     assert walk.page.get_by_role("link").get_attribute("href").endswith("/no?who=no")
     walk.page.reload()
-    assert walk.kind == "declined"
+    assert walk.page.get_by_text("NO-1").is_visible()
+    assert walk.page.get_by_role("button", name="I changed my mind").count() == 0
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_declining_can_be_taken_back(window, study, scripts):
+    page = window(java_script_enabled=scripts).new_page()
+    page.goto(f"{study.link}?PROLIFIC_PID=hesitant")
+    page.get_by_role("button", name="I do not want to take part").click()
+    page.get_by_role("button", name="I changed my mind").click()
+    expect(page.get_by_role("heading", name="Bevor es losgeht")).to_be_visible()
+    page.get_by_role("button", name="I agree").click()
+    expect(page.locator("[data-kind=instructions]")).to_be_visible()
+    events = rows(study, "words", "SELECT kind, participant FROM events WHERE who = 'participant'")
+    assert events == [("reconsider", 1)]
+    stored = rows(study, "words", "SELECT stage, finished_at FROM participants")
+    assert stored == [("instructions", None)]
 
 
 def test_a_preview_shows_the_instructions_and_no_trial(window, study):
@@ -127,7 +147,7 @@ def test_paused_before_and_in_the_middle(window, study):
     assert walk.kind == "paused" and walk.axe() == []
     control.resume("tester")
     expect(walk.page.locator(".trial[data-state=open]")).to_be_visible()
-    assert walk.page.get_by_text("1 of 2", exact=True).is_visible(), "it goes on by itself"
+    assert walk.page.get_by_text("2 of 2", exact=True).is_visible(), "it goes on by itself"
     late.page.get_by_role("link", name="Try again").click()
     assert late.kind == "consent"
     assert json.loads(
@@ -244,7 +264,7 @@ def test_a_form_sent_twice_without_scripts_speaks_of_no_other_window(study):
 def test_errors_without_a_study_and_without_a_browser(study):
     client = study.app.test_client()
     page = client.get("/s/other/")
-    assert page.status_code == 404 and b"does not lead anywhere" in page.data
+    assert page.status_code == 404 and b"find this study" in page.data
     assert client.get("/nothing").status_code == 404
     token_ = client.get("/s/words/").location.rpartition("/")[2]
     big = client.post(f"/s/words/p/{token_}/feedback", data={"text": "x" * 100_000})

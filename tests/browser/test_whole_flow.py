@@ -12,8 +12,7 @@ from tests.living import write_study
 KINDS = [
     "consent",
     "instructions",
-    "practice",
-    "practice",
+    *["practice", "practice_feedback"] * 2,
     "ready",
     *["trial"] * 3,
     "break",
@@ -24,6 +23,11 @@ KINDS = [
 SCREENS = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
     "phone": {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
+    "phone on its side": {
+        "viewport": {"width": 568, "height": 320},
+        "has_touch": True,
+        "is_mobile": True,
+    },
     "narrow": {"viewport": {"width": 320, "height": 480}},
     "4K": {"viewport": {"width": 3840, "height": 2160}},
     "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
+from server.stages import CONTINUED
+
 WHOLE = """
 [session]
 trials = 6
@@ -37,7 +39,7 @@ class Walk:
     @property
     def stage(self) -> Locator:
         """The part that changes, once it can be used."""
-        ready = self.page.locator("#stage > .page, #stage > .trial[data-state=open]")
+        ready = self.page.locator("#stage > [data-settled], #stage > .trial[data-state=open]")
         expect(ready).to_be_visible()
         return ready
 
@@ -80,8 +82,8 @@ class Walk:
             self.press("I agree")
         elif kind == "instructions":
             self.press("Begin")
-        elif kind in ("ready", "break"):
-            self.press("Go on")
+        elif kind in CONTINUED:
+            self.press("Continue")
         elif kind == "feedback":
             self.press("Send and finish")
         elif kind in ("practice", "trial"):

@@ -1,0 +1,246 @@
+"""What honest answering looks like in a study: rates of errors, from everybody but oneself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.types import Flags, Floats
+
+# A lapse in every tenth trial, and a coin thrown then: 5 % of catch trials are wrong. A bit more.
+MIN_WRONG, MAX_WRONG = 0.055, 0.45
+# Trials' worth of prior belief in these rates, for as long as the study has few of its own.
+CATCH_PRIOR, REPEAT_PRIOR, PREDICTION_PRIOR = 8.0, 20.0, 4.0
+# Participants differ in noise: an honest one's agreement with the predictions exceeds chance by
+# this share of the average one's at least. Estimated as the average minus so many standard
+# deviations between participants.
+MIN_SHARE, MAX_SHARE, DEVIATIONS = 0.35, 0.9, 2.0
+DEVIATION_PRIOR, PRIOR_PARTICIPANTS = 0.16, 5.0
+# Participants with less information than this about their own share tell nothing about it.
+MIN_INFORMATION = 4.0
+MAX_AGREEMENT = 0.97
+# A study's first predictions are worse than its later ones: they are compared with those of about
+# the same time, while the answers grew by this factor; from the 40th to the 60,000th answer.
+EPOCH_GROWTH, FIRST_EPOCH, EPOCHS = 1.5, 9, 18
+# Nobody sees three stimuli and decides within this time.
+FAST_MS = 300.0
+# The study's own limit: so many robust deviations (of logarithms) below the typical participant.
+TIME_DEVIATIONS, MIN_TIME_DEVIATION = 4.0, 0.35
+MIN_TIMED_PARTICIPANTS, MIN_TIMES = 10, 5
+MAD_TO_DEVIATION = 1.4826
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Answers in the order in which they came, practice left out; arrays of one length.
+
+    side: 1 left, 0 right, -1 neither (skipped, timed out). predicted: probability that the left
+    option is chosen by the model that was there before the answer; nan without one. searched:
+    whether the acquisition function chose the question. order: place of the answer among all of
+    the study, from 1: predictions get better. catch: a number for each different
+    question with a known answer, -1 for all others. as_known, as_before: whether the answer is the
+    known one, and the one given to the same question before; -1 where there is none. ms: how long
+    the answer took at most; nan where that is not known.
+    """
+
+    participant: NDArray[Any]
+    side: NDArray[Any]
+    predicted: Floats
+    searched: Flags
+    order: NDArray[Any]
+    catch: NDArray[Any]
+    as_known: NDArray[Any]
+    as_before: NDArray[Any]
+    ms: Floats
+    implausible: Flags
+    blurred: Flags
+
+    def take(self, rows: Any) -> Trials:
+        """Some of them."""
+        return Trials(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.participant)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Sums over the participants who count, and over each of them, so that nobody is compared with
+    themselves. Place `participant` of an array is that participant's."""
+
+    catches: Floats
+    """By question with a known answer: (trials, wrong)."""
+    own_catches: NDArray[np.int64]
+    """Sorted keys (participant · questions + question) of …"""
+    own_catch_sums: Floats
+    """… (trials, wrong)."""
+    repeats: Floats
+    """By participant: (trials, alike)."""
+    products: Floats
+    """By participant and kind of prediction: (Σ prediction², Σ prediction · answer)."""
+    share: float
+    floor_ms: float
+
+
+@dataclass(frozen=True)
+class Honest:
+    """The largest probability of each slip under honest answering, trial by trial."""
+
+    wrong: Floats
+    unlike: Floats
+    missed: Floats
+    floor_ms: float
+
+
+def reference(trials: Trials, counts: Flags) -> Reference:
+    """What the participants who count (by number) show together."""
+    rows = trials.take(counts[trials.participant])
+    size = len(counts)
+    decided = rows.side >= 0
+    catch = decided & (rows.as_known >= 0)
+    questions = int(rows.catch[catch].max(initial=-1)) + 1
+    wrong = rows.as_known[catch] == 0
+    keys, place = np.unique(
+        rows.participant[catch].astype(np.int64) * questions + rows.catch[catch],
+        return_inverse=True,
+    )
+    repeat = decided & ~catch & (rows.as_before >= 0)
+    products = _products(rows, decided & ~catch, size)
+    return Reference(
+        catches=_sums(rows.catch[catch], wrong, questions),
+        own_catches=keys,
+        own_catch_sums=_sums(place, wrong, len(keys)),
+        repeats=_sums(rows.participant[repeat], rows.as_before[repeat] == 1, size),
+        products=products,
+        share=_honest_share(products),
+        floor_ms=_floor_ms(rows),
+    )
+
+
+def nobody(size: int) -> Reference:
+    """A reference without any participant."""
+    none, off = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    empty = Trials(none, none, np.zeros(0), off, none, none, none, none, np.zeros(0), off, off)
+    return reference(empty, np.zeros(size, dtype=bool))
+
+
+def honest(trials: Trials, known: Reference) -> Honest:
+    """What may be expected of honest participants in these trials."""
+    return Honest(
+        _wrong(trials, known), _unlike(trials, known), _missed(trials, known), known.floor_ms
+    )
+
+
+def relative_order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each row among the rows of its group, from 0."""
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups)
+    begins = np.cumsum(counts) - counts
+    found = np.empty(len(groups), dtype=np.int64)
+    found[order] = np.arange(len(groups)) - np.repeat(begins, counts)
+    return found
+
+
+def _sums(places: NDArray[Any], event: Flags, size: int) -> Floats:
+    all_of = np.bincount(places, minlength=size)
+    return np.column_stack([all_of, np.bincount(places[event], minlength=size)]).astype(np.float64)
+
+
+# ---- catch trials and repeats -------------------------------------------------------------------
+
+
+def _wrong(trials: Trials, known: Reference) -> Floats:
+    """A catch trial that others miss, too, says little about anybody."""
+    questions = len(known.catches)
+    others = np.zeros((len(trials), 2))
+    inside = (trials.catch >= 0) & (trials.catch < questions)
+    others[inside] = known.catches[trials.catch[inside]]
+    keys = trials.participant.astype(np.int64) * questions + trials.catch
+    if len(known.own_catches):
+        at = np.minimum(np.searchsorted(known.own_catches, keys), len(known.own_catches) - 1)
+        own = inside & (known.own_catches[at] == keys)
+        others[own] -= known.own_catch_sums[at[own]]
+    share = (others[:, 1] + MIN_WRONG * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
+    return np.clip(share, MIN_WRONG, MAX_WRONG)
+
+
+def _unlike(trials: Trials, known: Reference) -> Floats:
+    """Two answers that each exceed chance by a share s of the average exceed it together by s²."""
+    others = known.repeats.sum(axis=0) - known.repeats
+    alike = (others[:, 1] + 0.5 * REPEAT_PRIOR) / (others[:, 0] + REPEAT_PRIOR)
+    beyond = np.maximum(0.0, alike - 0.5) * known.share**2
+    return np.asarray((0.5 - beyond)[trials.participant])
+
+
+# ---- predictions --------------------------------------------------------------------------------
+
+
+def _prediction_kinds(rows: Trials) -> NDArray[np.int64]:
+    """Predictions of one kind are about equally good: of one time, and searched for or not."""
+    time = np.floor(np.log(np.maximum(rows.order, 1)) / np.log(EPOCH_GROWTH)).astype(np.int64)
+    return np.asarray(2 * np.clip(time - FIRST_EPOCH, 0, EPOCHS - 1) + rows.searched)
+
+
+def _products(rows: Trials, of: Flags, size: int) -> Floats:
+    which = of & ~np.isnan(rows.predicted)
+    some = rows.take(which)
+    kinds = 2 * EPOCHS
+    place = some.participant.astype(np.int64) * kinds + _prediction_kinds(some)
+    x, y = some.predicted - 0.5, (some.side == 1) - 0.5
+    sums = [np.bincount(place, weight, size * kinds) for weight in (x * x, x * y)]
+    return np.stack(sums, axis=-1, dtype=np.float64).reshape(size, kinds, 2)
+
+
+def _slopes(products: Floats) -> Floats:
+    """How far the others' answers go with the predictions: 1 where these are right on average."""
+    others = products.sum(axis=0) - products
+    # Without others' answers predictions say nothing.
+    slopes = others[..., 1] / (others[..., 0] + 0.25 * PREDICTION_PRIOR)
+    return np.asarray(np.clip(slopes, 0.0, 1.5))
+
+
+def _honest_share(products: Floats) -> float:
+    """How much of the average participant's agreement beyond chance an honest one has at least."""
+    slopes = _slopes(products)
+    information = (slopes**2 * products[..., 0]).sum(axis=1)
+    agreement = (slopes * products[..., 1]).sum(axis=1)
+    some = 4.0 * information >= MIN_INFORMATION
+    ratios, variances = agreement[some] / information[some], 0.25 / information[some]
+    found = 0.0
+    if some.any():
+        middle = np.median(ratios)
+        between = (MAD_TO_DEVIATION * np.median(np.abs(ratios - middle))) ** 2
+        found = max(0.0, float(between - np.median(variances)))
+    count = int(some.sum())
+    variance = (count * found + PRIOR_PARTICIPANTS * DEVIATION_PRIOR**2) / (
+        count + PRIOR_PARTICIPANTS
+    )
+    return float(np.clip(1.0 - DEVIATIONS * np.sqrt(variance), MIN_SHARE, MAX_SHARE))
+
+
+def _missed(trials: Trials, known: Reference) -> Floats:
+    slopes = _slopes(known.products)[trials.participant, _prediction_kinds(trials)]
+    x = np.abs(np.nan_to_num(trials.predicted, nan=0.5) - 0.5)
+    return np.asarray(1.0 - np.minimum(0.5 + known.share * slopes * x, MAX_AGREEMENT))
+
+
+# ---- times --------------------------------------------------------------------------------------
+
+
+def _floor_ms(rows: Trials) -> float:
+    """Faster than this is too fast: in no study less than `FAST_MS`, more where all take long."""
+    timed = ~np.isnan(rows.ms) & (rows.ms > 0.0)
+    who, ms = rows.participant[timed], rows.ms[timed]
+    order = np.lexsort((ms, who))
+    _, counts = np.unique(who, return_counts=True)
+    begins = np.cumsum(counts) - counts
+    medians = np.log(ms[order][begins + counts // 2][counts >= MIN_TIMES])
+    if len(medians) < MIN_TIMED_PARTICIPANTS:
+        return FAST_MS
+    middle = float(np.median(medians))
+    deviation = MAD_TO_DEVIATION * float(np.median(np.abs(medians - middle)))
+    below = TIME_DEVIATIONS * max(deviation, MIN_TIME_DEVIATION)
+    return max(FAST_MS, float(np.exp(middle - below)))

@@ -1,0 +1,81 @@
+// Where labels and images go so that none covers another: pure geometry, no drawing.
+
+const CELL = 3; // pixels; boxes keep at least this precision of distance from each other
+const RING_STEP = 8;
+
+// The rows of boxes on a line, `{ left, right }` each, so that none overlaps another: as few as there can be.
+export function rowsOf(boxes, gap = 4) {
+  const order = boxes.map((_, i) => i).sort((one, other) => boxes[one].left - boxes[other].left || one - other);
+  const ends = [];
+  const rows = new Array(boxes.length);
+  for (const i of order) {
+    let row = ends.findIndex((end) => end + gap <= boxes[i].left);
+    if (row < 0) row = ends.push(0) - 1;
+    ends[row] = boxes[i].right;
+    rows[i] = row;
+  }
+  return { rows, count: ends.length };
+}
+
+// Which parts of a drawing are taken.
+function board(width, height) {
+  const [columns, lines] = [Math.ceil(width / CELL), Math.ceil(height / CELL)];
+  const taken = new Uint8Array(columns * lines);
+  const range = (left, top, w, h) => [
+    Math.max(0, Math.floor(left / CELL)), Math.min(columns, Math.ceil((left + w) / CELL)),
+    Math.max(0, Math.floor(top / CELL)), Math.min(lines, Math.ceil((top + h) / CELL)),
+  ];
+  return {
+    free(left, top, w, h) {
+      if (left < 0 || top < 0 || left + w > width || top + h > height) return false;
+      const [x0, x1, y0, y1] = range(left, top, w, h);
+      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) if (taken[y * columns + x]) return false;
+      return true;
+    },
+    add(left, top, w, h, by) {
+      const [x0, x1, y0, y1] = range(left, top, w, h);
+      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) taken[y * columns + x] += by;
+    },
+  };
+}
+
+// Places to try for a box around its mark, nearest first, as offsets of its centre.
+function* offsets({ w, h, beside }, reach) {
+  if (!beside) yield [0, 0];
+  else {
+    const [x, y] = [w / 2 + 6, h / 2 + 5];
+    yield* [[x, 0], [-x, 0], [0, -y], [0, y], [x, -y], [x, y], [-x, -y], [-x, y]];
+  }
+  for (let far = RING_STEP; far <= reach; far += RING_STEP) {
+    const many = Math.max(8, Math.round(far / 4));
+    for (let n = 0; n < many; n++) {
+      const angle = (2 * Math.PI * n) / many;
+      const [x, y] = beside ? [w / 2 + far, h / 2 + far] : [far, far];
+      yield [x * Math.cos(angle), y * Math.sin(angle)];
+    }
+  }
+}
+
+// An offset for every box: `{ x, y, w, h, beside }`, with its mark at (x, y); null where there is no room for it.
+// Boxes `beside` their marks (names) keep clear of all such marks; the others (images) lie on their own. What was good
+// `before` is kept while it is nearly as near as the best, so that nothing jumps without need. Names lie at most
+// `longest` from their marks.
+export function offsetsOf(boxes, width, height, before, longest, mark = 4) {
+  const room = board(width, height);
+  for (const one of boxes) if (one.beside) room.add(one.x - mark, one.y - mark, 2 * mark, 2 * mark, 1);
+  return boxes.map((one, i) => {
+    const fits = ([dx, dy]) => room.free(one.x + dx - one.w / 2, one.y + dy - one.h / 2, one.w, one.h);
+    let found = null;
+    for (const offset of offsets(one, one.beside ? longest : 0.6 * Math.max(width, height))) if (fits(offset)) { found = offset; break; }
+    const old = before[i];
+    if (found && old && Math.hypot(...old) < 1.3 * Math.hypot(...found) + 8 && fits(old)) found = old;
+    if (found) room.add(one.x + found[0] - one.w / 2, one.y + found[1] - one.h / 2, one.w, one.h, 1);
+    return found;
+  });
+}
+
+// From a mark to the box that belongs to it: where a leader ends, or null where it would be too short to see.
+export function leader([dx, dy], w, h) {
+  const end = [Math.max(dx - w / 2, Math.min(0, dx + w / 2)), Math.max(dy - h / 2, Math.min(0, dy + h / 2))];
+  return Math.hypot(...end) > 9 ? end : null;
+}

@@ -1,0 +1,86 @@
+// Drawings as files that need nothing else: colours of paper, images inside, text as wide as it was measured.
+
+const STYLES = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linejoin", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
+const SVG = "http://www.w3.org/2000/svg";
+const PNG_SCALE = 3;
+
+// A copy of an <svg> with everything that it needs written into it.
+async function standalone(svg, title) {
+  const place = document.createElement("div");
+  place.className = "on-paper unseen";
+  place.setAttribute("aria-hidden", "true");
+  const copy = svg.cloneNode(true);
+  place.append(copy);
+  svg.parentElement.append(place);
+  try {
+    const { width, height } = svg.viewBox.baseVal;
+    const parts = [copy, ...copy.querySelectorAll("*")];
+    // All are looked at before any is changed: how one looks depends on the classes of others.
+    const looks = parts.map(looksOf);
+    parts.forEach((one, n) => dress(one, looks[n]));
+    // Other fonts on another computer must not make names longer than the room they have.
+    for (const text of copy.querySelectorAll("text")) {
+      const long = text.getComputedTextLength();
+      if (long > 0) for (const [name, value] of Object.entries({ textLength: long.toFixed(1), lengthAdjust: "spacingAndGlyphs" })) text.setAttribute(name, value);
+    }
+    const paper = document.createElementNS(SVG, "rect");
+    for (const [name, value] of Object.entries({ width, height, fill: "#fff" })) paper.setAttribute(name, value);
+    const heading = document.createElementNS(SVG, "title");
+    heading.textContent = title;
+    copy.prepend(heading, paper);
+    for (const [name, value] of Object.entries({ xmlns: SVG, width, height, role: "img" })) copy.setAttribute(name, value);
+    await Promise.all([...copy.querySelectorAll("image")].map(embed));
+    return { text: new XMLSerializer().serializeToString(copy), width, height };
+  } finally {
+    place.remove();
+  }
+}
+
+function looksOf(one) {
+  const found = getComputedStyle(one);
+  return found.display === "none" ? null : STYLES.map((name) => [name, found.getPropertyValue(name)]);
+}
+
+function dress(one, looks) {
+  if (!looks) return void one.remove();
+  for (const name of [...one.getAttributeNames()]) if (/^(class|tabindex|role|style|aria-|data-)/.test(name)) one.removeAttribute(name);
+  for (const [name, value] of looks) one.setAttribute(name, value);
+}
+
+async function embed(image) {
+  const address = image.getAttribute("href");
+  if (address.startsWith("data:")) return;
+  const reply = await fetch(address);
+  if (!reply.ok) throw new Error(`An image of the map could not be loaded (${reply.status}).`);
+  image.setAttribute("href", await asDataURL(await reply.blob()));
+}
+
+function asDataURL(blob) {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+async function painted({ text, width, height }) {
+  const image = new Image();
+  image.src = await asDataURL(new Blob([text], { type: "image/svg+xml" }));
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [PNG_SCALE * width, PNG_SCALE * height];
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+// Gives the browser a file `name.kind` to keep; kind is svg or png.
+export async function save(svg, kind, name, title) {
+  const made = await standalone(svg, title);
+  const blob = kind === "png" ? await painted(made) : new Blob([made.text], { type: "image/svg+xml" });
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `${name}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,112 @@
+"""A small study in the formats of the version that runs this, to be opened by every later one.
+
+    python -m tests.golden.make NAME
+
+writes tests/golden/NAME: the study's folder (its database as SQL), its log, and a snapshot of a
+learner. Run it before a format changes, and never again for the same name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner
+
+from lore_active import snapshot
+from lore_active.learner import Learner
+from lore_active.observers import gaussian_space
+from server.commands import main
+from tests.studying import Desk, Person
+
+HERE = Path(__file__).parent
+ITEMS, PARTICIPANTS = 8, 5
+TOML = """
+[session]
+trials = 24
+practice = 1
+catch = 0.1
+repeat = 0.1
+break_every = 10
+[stopping]
+min_answers = 60
+"""
+
+
+def study(folder: Path) -> None:
+    """Participants, one excluded, one excluded and restored, a pause, answers from a file."""
+    desk = Desk(folder, TOML, items=ITEMS)
+    worker, person = desk.worker(), Person(ITEMS, 2)
+    for number in range(PARTICIPANTS):
+        stage = desk.newcomer(PROLIFIC_PID=f"golden-{number}")
+        while stage.kind in ("practice", "trial") and (number < PARTICIPANTS - 1 or stage.done < 9):
+            desk.wait(900)
+            stage = desk.answer(stage, person.side(stage))
+            if stage.done % 6 == 0:
+                worker.turn()
+        worker.turn()
+    desk.control.exclude("Ada", 2, "too fast")
+    worker.turn()
+    desk.control.exclude("Ada", 3, "by mistake")
+    desk.control.restore("Ada", 3, "")
+    worker.turn()
+    desk.close()
+    pilot = folder.parent / "pilot.csv"
+    pilot.write_text("anchor,nearer,farther\nword00,word01,word02\nword03,word04,word05\n")
+    _run("import", pilot, folder)
+    desk = Desk(folder)
+    desk.worker().turn()
+    desk.close()
+
+
+def learner() -> Learner:
+    """One that has audited, refitted and asked since."""
+    made = Learner(ITEMS, seed=5)
+    space, rng = gaussian_space(ITEMS, 2, 1), np.random.default_rng(1)
+    for _ in range(20):
+        for query in made.ask(6):
+            near, far = (
+                np.linalg.norm(space[query.anchor] - space[one])
+                for one in (query.left, query.right)
+            )
+            nearer = "left" if near + 0.1 * rng.normal() < far else "right"
+            made.tell(query.id, nearer, participant=f"P{query.id % 3}")
+        if due := made.due():
+            getattr(made, due)()
+    made.ask(4)
+    return made
+
+
+def _run(*arguments: object) -> None:
+    done = CliRunner().invoke(main, [str(one) for one in arguments])
+    assert done.exit_code == 0, done.output
+
+
+def write(home: Path) -> None:
+    """Everything, into a new folder."""
+    home.mkdir()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "words"
+        study(folder)
+        _run("export", folder, "--format", "log", "--out", scratch + "/log")
+        (log,) = (Path(scratch) / "log").rglob("*.jsonl")
+        (home / "log.jsonl.gz").write_bytes(gzip.compress(log.read_bytes(), 9, mtime=0))
+        with closing(sqlite3.connect(folder / "study.db")) as database:
+            dump = "\n".join(database.iterdump())
+        (home / "study.sql.gz").write_bytes(gzip.compress(dump.encode(), 9, mtime=0))
+        shutil.copy(folder / "study.toml", home)
+        shutil.copytree(folder / "stimuli", home / "stimuli")
+    document, arrays = snapshot.dump(learner())
+    (home / "snapshot.json").write_text(json.dumps(document))
+    np.savez_compressed(home / "snapshot.npz", **arrays)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    write(HERE / sys.argv[1])

@@ -1,0 +1,102 @@
+"""Studies, logs and snapshots of earlier versions open, verify and go on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from lore_active import snapshot
+from server.commands import main
+from server.opening import open_study
+from tests.golden.make import ITEMS, PARTICIPANTS
+from tests.studying import Desk
+
+GOLDEN = sorted(one.parent for one in (Path(__file__).parent / "golden").glob("*/study.toml"))
+
+
+@pytest.fixture(params=GOLDEN, ids=lambda one: one.name)
+def golden(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(golden, tmp_path):
+    """The study as the earlier version left it."""
+    home = tmp_path / "words"
+    shutil.copytree(golden / "stimuli", home / "stimuli")
+    shutil.copy(golden / "study.toml", home)
+    with closing(sqlite3.connect(home / "study.db")) as database:
+        database.executescript(gzip.decompress((golden / "study.sql.gz").read_bytes()).decode())
+    return home
+
+
+def run(*arguments):
+    done = CliRunner().invoke(main, [str(one) for one in arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def verified(path):
+    found = json.loads(run("replay", path, "--verify", "--json"))
+    assert found["mismatches"] == []
+    assert found["models_checked"] > 10 and found["decisions_checked"] > 10
+    assert found["rows_checked"] > 100
+    return found
+
+
+def test_there_is_something_to_try():
+    assert GOLDEN
+
+
+def test_the_study_verifies_as_it_is_and_after_it_was_brought_up_to_date(folder):
+    before = verified(folder)
+    _, database = open_study(folder, lambda: 2_000_000_000_000)
+    database.close()
+    after = verified(folder)
+    assert after["counts"] == before["counts"]
+    assert after["counts"]["fitted"] > 50
+
+
+def test_its_log_verifies(golden, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(gzip.decompress((golden / "log.jsonl.gz").read_bytes()))
+    verified(log)
+
+
+def test_it_can_be_reported_exported_and_supposed_otherwise(folder, tmp_path):
+    run("export", folder, "--format", "all", "--out", tmp_path / "export")
+    run("report", folder, "--out", tmp_path / "report.html")
+    told = json.loads(run("replay", folder, "--what-if", "exclude=P1", "--json"))
+    assert told
+
+
+def test_it_goes_on(folder):
+    desk = Desk(folder)
+    desk.now = 2_000_000_000_000
+    stage = desk.newcomer(PROLIFIC_PID="later")
+    while stage.kind in ("practice", "trial"):
+        desk.wait(900)
+        stage = desk.answer(stage)
+    desk.worker().turn()
+    assert desk.rows("SELECT max(id) FROM participants") == [(PARTICIPANTS + 1,)]
+    desk.close()
+    verified(folder)
+
+
+def test_a_snapshot_goes_on_where_it_was(golden):
+    document = json.loads((golden / "snapshot.json").read_text())
+    with np.load(golden / "snapshot.npz") as arrays:
+        learner = snapshot.load(document, dict(arrays))
+    assert learner.n_objects == ITEMS and learner.estimate.answers == 120
+    rank = learner.estimate.rank
+    learner.audit()
+    assert learner.estimate.rank == rank
+    assert len(learner.ask(3)) == 3
