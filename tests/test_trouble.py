@@ -6,7 +6,6 @@ import io
 import json
 import os
 import queue
-import resource
 import signal
 import sqlite3
 import sys
@@ -37,6 +36,14 @@ feedback = false
 answers = 5000
 """
 ITEMS = 10
+# In place of a worker, so that what was noted about the last one stays.
+WAIT = "import sys; sys.stdin.read()"
+# The worker's process with less memory than its libraries take.
+SHORT_OF_MEMORY = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_AS, (2**27, 2**27))
+runpy.run_module("server.work", run_name="__main__", alter_sys=True)
+"""
 
 
 @pytest.fixture
@@ -226,18 +233,30 @@ def test_hanging_or_out_of_memory_the_worker_is_started_again_while_people_answe
         wait_until(lambda: steps() > seen)
         assert (worker(), health()[1]) == (pid, 0)
         # One that never ends.
+        child = server.children[-1]
+        command, child.command = child.command, [sys.executable, "-c", WAIT]
         os.kill(pid, signal.SIGSTOP)
         wait_until(lambda: health()[1] == 1)
         assert "did not move for 8 s" in health()[2]
         answered = len(client.acknowledged)
         wait_until(lambda: len(client.acknowledged) > answered + 20)
-        seen = steps()
+        seen, child.command = steps(), command
+        wait_until(lambda: worker() not in (None, pid))
+        os.kill(worker(), signal.SIGKILL)
         wait_until(lambda: steps() > seen and health()[2] == "")
-        # No memory left for it.
-        resource.prlimit(worker(), resource.RLIMIT_AS, (2**20, 2**20))
-        wait_until(lambda: health()[1] == 2)
-        # Which of its many small wishes fails first is not in our hands.
-        assert health()[2].startswith("The worker ")
+        # The system takes it, as it does when memory runs out; then there is too little to start.
+        child.command = [sys.executable, "-c", WAIT]
+        pid = worker()
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: health()[1] == 3)
+        assert "killed; the system may have run out of memory" in health()[2]
+        child.command = [sys.executable, "-c", SHORT_OF_MEMORY, *command[3:]]
+        wait_until(lambda: worker() not in (None, pid))
+        os.kill(worker(), signal.SIGKILL)
+        # Which of its many small allocations fails first is not in our hands.
+        wait_until(lambda: health()[1] > 4 and health()[2].startswith("The worker "))
+        seen, child.command = steps(), command
+        wait_until(lambda: steps() > seen and health()[2] == "")
         assert client.refused == 0
     finally:
         stop.set()
