@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lore_active.errors import InvalidTriplets
+from lore_active.growing import NOTHING
 from lore_active.learner import Learner, Query
+from lore_active.ledger import PURPOSES
 from lore_active.questions import Source
 from lore_active.records import Purpose, UnknownQuery
 from lore_active.reproducibility import fingerprint
@@ -89,16 +93,15 @@ class Fold:
         self.fixed = fixed
         self.numbers: dict[int, int] = {}
 
-    def again(self, step: Step, before: Step, as_asked: bool = False) -> tuple[list[Query], str]:
-        """Go through a step that the journal holds: its questions, and the hash that came out.
+    def again(self, step: Step, before: Step, as_asked: bool = False) -> list[Query]:
+        """Go through a step that the journal holds: its questions.
 
         With `as_asked` the questions are those that were asked then, not chosen again: on another
         machine or version the last bits differ, and with them, sooner or later, the choice.
         """
         self.take_in(step, before)
         self.learn(step, {})
-        queries = self.as_asked(step) if as_asked else self.ask(step, {})
-        return queries, state_hash(self.learner, queries)
+        return self.as_asked(step) if as_asked else self.ask(step, {})
 
     def take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
         """Tell the learner what was asked, answered, excluded and brought in since the step before.
@@ -250,6 +253,11 @@ def _purpose(query: WebQuery) -> Purpose:
     return "active" if query.purpose == "active" or repeats_a_lost_one else "random"
 
 
+# Marks hashes of numbers alone. Those of earlier versions have no mark: they covered sentences,
+# too, so they cannot come out again once a sentence has been reworded.
+NUMBERS_ONLY = "2:"
+
+
 def state_hash(learner: Learner, queries: list[Query]) -> str:
     """A digest of the model to the last bit, of the questions just asked, and of the decision."""
     return with_queries(model_digest(learner), queries)
@@ -258,12 +266,18 @@ def state_hash(learner: Learner, queries: list[Query]) -> str:
 def with_queries(digest: Digest, queries: list[Query]) -> str:
     """The digest, when it has taken in the questions too."""
     for query in queries:
-        digest.update(repr(query).encode())
-    return digest.hexdigest()
+        digest.update(
+            _packed(
+                *(query.id, query.anchor, query.left, query.right),
+                *(PURPOSES.index(query.purpose), query.score, query.version, *query.seed),
+                *(query.margin, NOTHING if query.repeats is None else query.repeats),
+            )
+        )
+    return NUMBERS_ONLY + digest.hexdigest()
 
 
 def model_digest(learner: Learner) -> Digest:
-    """A digest of the model and the decision, before the questions."""
+    """A digest of the model and the decision, before the questions: numbers, never sentences."""
     digest = hashlib.sha256()
     model = learner.model
     if model is not None:
@@ -272,16 +286,44 @@ def model_digest(learner: Learner) -> Digest:
             *(model.embedding, model.singular_values, model.picture),
             *(asker.embedding, asker.wider),
         ):
+            digest.update(_packed(*array.shape))
             digest.update(np.ascontiguousarray(array).tobytes())
-        digest.update(
-            repr((model.version, model.up_to, model.rank, model.lam, model.temperature)).encode()
-        )
-        digest.update(repr(_plain(learner.decision)).encode())
+        digest.update(_packed(model.version, model.up_to, model.rank, model.lam, model.temperature))
+        digest.update(_packed(*decision_numbers(learner.decision)))
     return digest
 
 
-def _plain(decision: Decision) -> tuple[Any, ...]:
-    return decision.stop, decision.settled, decision.rank, decision.words
+def decision_numbers(decision: Decision) -> tuple[float, ...]:
+    """All numbers of a decision: stop, settled, rank; each criterion's value, threshold, passed."""
+    criteria = ((one.value, one.threshold, one.passed) for one in decision.reasons)
+    return tuple(
+        float(number)
+        for number in (decision.stop, decision.settled, decision.rank, *chain(*criteria))
+    )
+
+
+def stored_numbers(reasons: str) -> tuple[float, ...]:
+    """The numbers of a decision's criteria, from how they are stored."""
+    return tuple(
+        float(one[name]) for one in json.loads(reasons) for name in ("value", "threshold", "passed")
+    )
+
+
+def _packed(*numbers: float) -> bytes:
+    return struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def comes_out(learner: Learner, queries: list[Query], step: Step, published: bytes | None) -> bool:
+    """Whether a learner is in the state that a step published.
+
+    Steps of versions that hashed sentences are judged by the published embedding (None: the step
+    published no model, and there is nothing to judge by).
+    """
+    if step.hash.startswith(NUMBERS_ONLY):
+        return state_hash(learner, queries) == step.hash
+    return (
+        published is None or np.ascontiguousarray(learner.estimate.embedding).tobytes() == published
+    )
 
 
 def reasons(decision: Decision) -> str:

@@ -23,11 +23,13 @@ from server import standing
 from server.counting import answer_counts
 from server.fold import (
     BEFORE_ALL,
+    NUMBERS_ONLY,
     Fold,
+    decision_numbers,
     model_digest,
     model_row,
     new_learner,
-    reasons,
+    stored_numbers,
     with_queries,
 )
 from server.store import chain_verification, collection, erasing, learning, mending, models
@@ -46,6 +48,8 @@ TOLERANCE = 0.02
 AS_GOOD = 1e-3
 # Choices that may wait for a core; each holds what was known when it was made.
 MOST_WAITING = 4
+# The columns of a model that are results of computation.
+NUMERICAL = ("rank", "lam", "temperature", "objective", "picture", "embedding", "spread")
 Progress = Callable[[int, int], None]
 
 
@@ -81,6 +85,8 @@ class Replayed:
     periods: list[str] = field(default_factory=list)
     last_hash: str = ""
     models_checked: int = 0
+    models_identical: int = 0
+    """Models that came out bit for bit; all of them where the fingerprint is the same."""
     queries_checked: int = 0
     decisions_checked: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
@@ -246,8 +252,10 @@ class _Checks:
             return
         self.result.models_checked += 1
         learner = self.fold.learner
+        now = model_row(learner, self.step)
+        if all(getattr(stored, name) == getattr(now, name) for name in NUMERICAL):
+            self.result.models_identical += 1
         if self.exact:
-            now = model_row(learner, self.step)
             other = [
                 one.name
                 for one in fields(ModelRow)
@@ -287,9 +295,10 @@ class _Checks:
             return
         self.result.decisions_checked += 1
         now = self.fold.learner.decision
-        again = (now.stop, now.settled, now.rank, now.words, reasons(now))
-        compared = len(again) if self.exact else 3
-        if stored[:compared] != again[:compared]:
+        numbers = decision_numbers(now)
+        again = (*stored[:3], *stored_numbers(stored[4]))
+        compared = len(numbers) if self.exact else 3
+        if again[:compared] != numbers[:compared] or (self.exact and len(again) != compared):
             what = f"the decision was {stored[3]!r}, but now it is {now.words!r}"
             self.differs("decisions", self.step.id, what)
 
@@ -320,5 +329,9 @@ class _Checks:
             again.append(
                 replace(query, left=left, right=right, margin=margin, score=one.score, seed=seed)
             )
-        if not self.found and with_queries(digest, again) != self.step.hash:
+        if (
+            not self.found
+            and self.step.hash.startswith(NUMBERS_ONLY)
+            and with_queries(digest, again) != self.step.hash
+        ):
             self.differs("steps", self.step.id, "the state after the step has another hash.")

@@ -20,7 +20,16 @@ from lore_active.stopping import Decision
 from lore_active.study import LoadedStudy
 from lore_active.verdict import Verdict
 from server.counting import present
-from server.fold import BEFORE_ALL, Fold, Unusable, model_row, new_learner, reasons, state_hash
+from server.fold import (
+    BEFORE_ALL,
+    Fold,
+    Unusable,
+    comes_out,
+    model_row,
+    new_learner,
+    reasons,
+    state_hash,
+)
 from server.standing import RULE
 from server.store import collection, learning, models
 from server.store.database import Connection, Database
@@ -306,12 +315,11 @@ class Worker:
         for step in self.database.read(lambda c: learning.steps(c, start)):
             if as_asked:
                 self._leave_out(fold.unusable(step, before))
-            _, found_hash = fold.again(step, before, as_asked)
-            if found_hash != step.hash and not as_asked:
-                raise CannotRebuild(
-                    f"Step {step.id} of the worker's journal came out differently "
-                    f"({found_hash[:12]} instead of {step.hash[:12]})."
-                )
+            queries = fold.again(step, before, as_asked)
+            if not as_asked and not comes_out(
+                learner, queries, step, _published(self.database, step)
+            ):
+                raise CannotRebuild(f"Step {step.id} of the worker's journal came out differently.")
             before = step
         fold.numbers.clear()
         return before, fold
@@ -321,8 +329,14 @@ def _check_snapshot(learner: Learner, step: Step, database: Database) -> None:
     """A snapshot must be of the state that its step published."""
     asked = database.read(lambda c: learning.scored_in(c, step.id))
     queries = [learner.query(row[1]) for row in asked]
-    if state_hash(learner, queries) != step.hash:
+    if not comes_out(learner, queries, step, _published(database, step)):
         raise CannotRebuild(f"The snapshot is not of what step {step.id} published.")
+
+
+def _published(database: Database, step: Step) -> bytes | None:
+    """The embedding that a step published; None if it published none."""
+    row = database.read(lambda c: models.model_of_step(c, step.id))
+    return None if row is None else row.embedding
 
 
 def _refuse_nonsense(learner: Learner, step: Step) -> None:
