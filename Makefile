@@ -91,7 +91,7 @@ test:
 
 # Compiled once for all processes that test.
 kernels: .venv/.installed
-	$(BIN)/python -c 'from lore_active.warming import warm; warm()'
+	$(BIN)/python -c 'from lore_active.warmup import warm; warm()'
 
 # Tests that need cblearn, which wants an older NumPy than the others are run with.
 test-compare: .venv-compare/.installed kernels

@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks.curves import Axis, Panel, draw
 from benchmarks.tables import FOLDER, Page
-from lore_active.fit import fit
-from lore_active.learner import Learner
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.simulation import SimulatedPeople, simulate
-from lore_active.solver import Settings
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.fit import fit
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings
+from lore_active.learner.learner import Learner
+from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.simulation.run import SimulatedPeople, simulate
 
 STORE = Path(__file__).parent.parent / "build" / "answers.jsonl"
 RANDOM_ANSWERS = 2800

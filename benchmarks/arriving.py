@@ -96,7 +96,7 @@ def arrivals(people: int, seconds: float) -> dict[str, Any]:
         server = Serving(str(folder))
         try:
             met, took = asyncio.run(_run(server.address(), people, seconds))
-            work = sum(_cpu_seconds(pid) for pid in server.children("server.web"))
+            work = sum(_cpu_seconds(pid) for pid in server.children("server.processes.web_process"))
         finally:
             server.stop()
         database = sqlite3.connect(folder / "study.db")

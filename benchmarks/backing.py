@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.killing import Client
 from benchmarks.serving import wait_until, words_study
 from server.clock import now
-from server.listening import listen
-from server.opening import open_study
-from server.store import backups
+from server.processes.listener import listen
 from server.store.database import Connection
+from server.store.recovery import backups
+from server.study.workspace import open_study
 
 ITEMS, EACH = 60, 200
 TIMINGS = json.dumps({"onset": 12.3, "viewport": [1200, 800], "pointer": "mouse", "away": []})
@@ -81,7 +81,14 @@ def web_alone(folder: Path) -> Iterator[str]:
     number, port = listener.fileno(), listener.getsockname()[1]
     os.set_inheritable(number, True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "server.web", str(folder), "--socket", str(number)],
+        [
+            sys.executable,
+            "-m",
+            "server.processes.web_process",
+            str(folder),
+            "--socket",
+            str(number),
+        ],
         stdin=subprocess.PIPE,
         pass_fds=(number,),
     )
@@ -138,7 +145,8 @@ def latencies(answers: int, rounds: int) -> dict[str, Any]:
 def _back_up(folder: Path) -> None:
     """As the supervisor does it."""
     with subprocess.Popen(
-        [sys.executable, "-m", "server.backing", str(folder)], stdin=subprocess.PIPE
+        [sys.executable, "-m", "server.processes.backup_process", str(folder)],
+        stdin=subprocess.PIPE,
     ) as process:
         assert process.wait() == 0
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lore_active.observers import Habits, gaussian_space
-from server.opening import open_study
-from server.service import Service
-from server.worker import Worker
+from lore_active.simulation.observers import Habits, gaussian_space
+from server.collection.service import Service
+from server.learning.worker import Worker
+from server.study.workspace import open_study
 from tests.crowd import Person
 
 SETTINGS = """title = "Words"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchmarks.materials import ITEMS, MATERIALS, majority, read_materials
 from benchmarks.tables import FOLDER, Page
-from lore_active.rivals import METHODS
-from lore_active.triplets import as_triplets
-from server import side_by_side
-from server.comparing import Fold, Result, compare, verdict
+from lore_active.data.comparisons import as_triplets
+from lore_active.simulation.baselines import METHODS
+from server.comparison import drawing
+from server.comparison.run import Fold, Result, compare, verdict
 
 STORE = Path(__file__).parent.parent / "build" / "comparing.jsonl"
 SEED = 7000
@@ -52,13 +52,13 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
         [
             [
                 one.name,
-                side_by_side.percent(one),
-                side_by_side.rank(one),
-                side_by_side.seconds(one),
-                side_by_side.note(one, folds),
+                drawing.percent(one),
+                drawing.rank(one),
+                drawing.seconds(one),
+                drawing.note(one, folds),
                 "{:.2f}, rank {:g}".format(*PAPER[one.method]) if one.method in PAPER else "",
             ]
-            for one in side_by_side.ordered(results)
+            for one in drawing.ordered(results)
         ],
     )
     told, known = verdict(results), {one.method: one for one in results}
@@ -72,7 +72,7 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
         f"Most accurate: {best.name}. LORE with the paper's λ is {behind['lore']:.2f} points "
         f"behind it, LORE with cross-validated rank and λ {behind['lore-cv']:.2f}. Of the methods "
         f"within one point of the best, {simplest.name} has the lowest rank "
-        f"({side_by_side.rank(simplest)})."
+        f"({drawing.rank(simplest)})."
     )
     apart = [
         f"{known[key].name} {100 * share - PAPER[key][0]:+.1f}"
@@ -84,7 +84,7 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
     if apart:
         page.text(f"More than one point from the paper's figure: {', '.join(apart)}.")
     page.text("![Accuracy, rank and seconds of each method](compare.svg)")
-    picture = side_by_side.svg(results, folds, "Methods compared on Materials")
+    picture = drawing.svg(results, folds, "Methods compared on Materials")
     (FOLDER / "compare.svg").write_text(picture, encoding="utf-8")
     page.write()
 

@@ -185,7 +185,10 @@ def _live_copy(
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         time.sleep(float(rng.uniform(0.05, 0.6)))
-        running = [*server.children("server.web"), *server.children("server.work")]
+        running = [
+            *server.children("server.processes.web_process"),
+            *server.children("server.processes.worker_process"),
+        ]
         for pid in running:
             os.kill(pid, signal.SIGSTOP)
         try:

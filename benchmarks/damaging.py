@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collecting import START
-from lore_active.folder import load
-from lore_active.observers import Habits, gaussian_space
-from server.opening import open_study
-from server.recovery import NotNeeded, put_in_place, recovered
-from server.service import Service
-from server.store import backups
-from server.store.connection import for_reading
-from server.worker import Worker
+from lore_active.simulation.observers import Habits, gaussian_space
+from server.collection.service import Service
+from server.learning.worker import Worker
+from server.maintenance.recovery import NotNeeded, put_in_place, recovered
+from server.store.recovery import backups
+from server.store.sqlite.connection import for_reading
+from server.study.loading import load
+from server.study.workspace import open_study
 from tests.crowd import Person
 
 PAGE = 4096

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.serving import Serving
-from server.bots import Page
+from server.processes.bots import Page
 
 PATIENCE_SECONDS = 60.0
 

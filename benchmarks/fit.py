@@ -15,14 +15,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import Page
-from lore_active import kernels
-from lore_active.fit import fit, random_start
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.solver import Settings, solve
-from lore_active.triplets import as_triplets
-from lore_active.warming import warm
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding import kernels
+from lore_active.embedding.fit import fit, random_start
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings, solve
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.warmup import warm
 
 # (items, answers, d', true rank): the problems of the comparison.
 PROBLEMS = ((50, 5880, 15, 5), (100, 21_000, 15, 3), (448, 118_263, 30, 5))
@@ -207,11 +207,11 @@ CHILD = """
 import sys
 import numpy as np
 from benchmarks.fit import peak_kib
-from lore_active.warming import warm
-from lore_active.fit import fit
-from lore_active.pairs import as_pairs
-from lore_active.solver import Settings
-from lore_active.triplets import as_triplets
+from lore_active.warmup import warm
+from lore_active.embedding.fit import fit
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings
+from lore_active.data.comparisons import as_triplets
 warm()
 answers = np.load(sys.argv[1])
 items = int(sys.argv[2])

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tables import Page
-from lore_active import smooth
-from lore_active.honest import Trials
-from lore_active.observers import Habits, Observer, gaussian_space
-from lore_active.pairs import as_pairs
-from lore_active.questions import draw
-from lore_active.response_quality import assess, usual
-from lore_active.schedule import REPEAT_LAG, schedule
-from lore_active.stopping import wilson
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding import map as map_embedding
+from lore_active.embedding.pairs import as_pairs
+from lore_active.people.honest_answering import Trials
+from lore_active.people.response_quality import assess, usual
+from lore_active.questions.pool import draw
+from lore_active.rank.significance import wilson
+from lore_active.simulation.observers import Habits, Observer, gaussian_space
 from lore_active.types import Flags, Floats
+from server.study.schedule import REPEAT_LAG, schedule
 
 # Thresholds were chosen with other seeds.
 DEVELOPMENT, FRESH = 0, 200_000
@@ -217,11 +217,11 @@ class Study:
             return
         pairs = as_pairs(as_triplets(np.concatenate(self._rows), n_objects=self.world.items))
         if self._model is None:
-            self._model = smooth.chain(pairs, count, PRIOR, DIMENSIONS, True, DIMENSIONS)[
+            self._model = map_embedding.chain(pairs, count, PRIOR, DIMENSIONS, True, DIMENSIONS)[
                 DIMENSIONS
             ][0]
         else:
-            self._model = smooth.fitted(pairs, count, PRIOR, self._model, True)[0]
+            self._model = map_embedding.fitted(pairs, count, PRIOR, self._model, True)[0]
         self._fitted = count
 
     # ---- flags ----------------------------------------------------------------------------------

@@ -21,7 +21,13 @@ import numpy as np
 
 from benchmarks.materials import ITEMS, MATERIALS, majority, read_materials
 from benchmarks.tables import Page
-from lore_active.forecast import (
+from lore_active.data.comparisons import as_triplets
+from lore_active.learner.cadence import AUDIT_GROWTH
+from lore_active.learner.learner import Learner
+from lore_active.questions.pool import PooledQuestions
+from lore_active.simulation.observers import Habits, crowd, gaussian_space
+from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
+from lore_active.stopping.forecast import (
     COVERAGE,
     FILE,
     AuditStatus,
@@ -30,12 +36,6 @@ from lore_active.forecast import (
     calibrate,
     forecast,
 )
-from lore_active.learner import Learner
-from lore_active.observers import Habits, crowd, gaussian_space
-from lore_active.pacing import AUDIT_GROWTH
-from lore_active.questions import PooledQuestions
-from lore_active.simulation import LoggedPeople, People, SimulatedPeople, simulate
-from lore_active.triplets import as_triplets
 
 STORE = Path(__file__).parent.parent / "build" / "forecast.jsonl"
 DEVELOPMENT_SEED = 40_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.serving import Serving, wait_until
-from server.bots import Browser, Page
+from server.processes.bots import Browser, Page
 
 
 class Client(threading.Thread):
@@ -92,7 +92,11 @@ def kill_cycles(
         for cycle in range(cycles):
             before = answered()
             wait_until(lambda before=before: answered() > before + 5)  # type: ignore[misc]
-            for what in (["server.web"], ["server.work"], ["server.web", "server.work"])[cycle % 3]:
+            for what in (
+                ["server.processes.web_process"],
+                ["server.processes.worker_process"],
+                ["server.processes.web_process", "server.processes.worker_process"],
+            )[cycle % 3]:
                 # A worker that died often may still be waiting for its next start.
                 for number in server.children(what):
                     os.kill(number, signal.SIGKILL)
@@ -143,8 +147,8 @@ def last_step(folder: Path) -> str | None:
 def rebuilds(folder: Path) -> bool:
     """Whether a worker in a new process comes out at the published hash."""
     code = (
-        "import sys, time; from pathlib import Path; from server.opening import open_study;"
-        "from server.worker import Worker; from server.clock import now;"
+        "import sys, time; from pathlib import Path; from server.study.workspace import open_study;"
+        "from server.learning.worker import Worker; from server.clock import now;"
         "from threadpoolctl import threadpool_limits\n"
         "with threadpool_limits(1):\n"
         "    study, database = open_study(Path(sys.argv[1]), now)\n"

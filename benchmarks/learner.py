@@ -10,13 +10,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import Page
-from lore_active.fit import fit
-from lore_active.learner import Learner
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.solver import Settings
-from lore_active.triplets import as_triplets
-from lore_active.warming import warm
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.fit import fit
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings
+from lore_active.learner.learner import Learner
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from lore_active.warmup import warm
 
 RANK = 3
 SIZES = ((50, 1000), (50, 5000), (100, 5000), (100, 20_000), (200, 10_000), (500, 50_000))

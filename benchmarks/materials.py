@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tables import Page
-from lore_active.fit import fit
-from lore_active.learner import Learner
-from lore_active.metrics import triplet_accuracy
-from lore_active.pairs import as_pairs
-from lore_active.questions import PooledQuestions
-from lore_active.selection import selector_named
-from lore_active.simulation import LoggedPeople, simulate
-from lore_active.solver import Settings
-from lore_active.triplets import Triplets, as_triplets
+from lore_active.acquisition.selectors import selector_named
+from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.embedding.fit import fit
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings
+from lore_active.learner.learner import Learner
+from lore_active.questions.pool import PooledQuestions
+from lore_active.simulation.run import LoggedPeople, simulate
 
 MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials.csv.gz"
 STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import Page
-from server.monitoring.watch import Watch
-from server.opening import open_study
-from server.store import collection, learning, models, questions
+from server.monitor.feed import Watch
+from server.store import collection, journal, models, questions
 from server.store.database import Connection, Database
-from server.store.learning import Step
+from server.store.journal import Step
 from server.store.models import ModelRow
+from server.study.workspace import open_study
 
 ITEMS, ANSWERS, EACH = 300, 50_000, 80
 FITS, AUDIT_EVERY = 480, 7
@@ -84,7 +84,7 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
     spread = np.ascontiguousarray(roots @ roots.transpose(0, 2, 1))
     work = "audit" if fit % AUDIT_EVERY == 0 else "refit"
     seconds = {work: 0.5, "select": 0.1}
-    learning.add_step(c, Step(fit, now, seq, seq, 0, work, 50, (), fit, "", seconds))
+    journal.add_step(c, Step(fit, now, seq, seq, 0, work, 50, (), fit, "", seconds))
     evidence = [
         {"rank": one, "lam": 0.01, "temperature": 1.0, "loss": 0.5, "accuracy": 0.75,
          "worse": 0.01 * abs(one - rank), "error": 0.002}

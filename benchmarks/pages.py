@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.tables import Page
 from server.app import create_app
 from server.clock import now
-from server.template import Sample, write_study
-from server.web import run
+from server.processes.web_process import run
+from server.study.samples.template import Sample, write_study
 
 TRIALS = 80
 WARM = 5

@@ -8,12 +8,12 @@ import numpy as np
 
 from benchmarks.materials import MATERIALS, majority, read_materials
 from benchmarks.tables import Page
-from lore_active.fit import fit, random_start
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.solver import Settings
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.fit import fit, random_start
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
 
 ITEMS, ANSWERS = 50, 5880
 SPREADS = (1.0, 5.0**0.5, 5.0)

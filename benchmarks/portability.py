@@ -21,14 +21,14 @@ def measured() -> dict[str, dict[str, float]]:
     """Seconds of processor time in this process, by size and kind of work."""
     import time
 
-    from lore_active.fit import fit
-    from lore_active.learner import Learner
-    from lore_active.observers import gaussian_space, simulated_answers
-    from lore_active.pairs import as_pairs
+    from lore_active.data.comparisons import as_triplets
+    from lore_active.embedding.fit import fit
+    from lore_active.embedding.pairs import as_pairs
+    from lore_active.embedding.solver import Settings
+    from lore_active.learner.learner import Learner
     from lore_active.reproducibility import instruction_set
-    from lore_active.solver import Settings
-    from lore_active.triplets import as_triplets
-    from lore_active.warming import warm
+    from lore_active.simulation.observers import gaussian_space, simulated_answers
+    from lore_active.warmup import warm
 
     def seconds(action, times):
         begun = time.process_time()

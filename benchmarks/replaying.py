@@ -19,19 +19,19 @@ from threadpoolctl import threadpool_limits
 from benchmarks.collecting import collected
 from benchmarks.serving import words_study
 from benchmarks.tables import Page
-from lore_active.questions import AllQuestions, count_possible
-from lore_active.warming import warm
+from lore_active.questions.pool import AllQuestions, count_possible
+from lore_active.warmup import warm
 from server.clock import now
-from server.opening import open_study
-from server.store import chain
+from server.store.hash_chain import records as chain
 from server.store.tables import CHAIN
+from server.study.workspace import open_study
 
 ITEMS = 50
 EACH = 100
 # The command as users run it; then what it took, as the last line.
 MEASURED = """
 import json, resource, sys, time
-from server.commands import main
+from server.cli.main import main
 begun = time.perf_counter()
 try:
     main(sys.argv[1:])

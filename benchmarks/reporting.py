@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks import monitor
 from benchmarks.tables import Page
-from server import log
-from server.opening import open_study
-from server.reporting import making
-from server.store import monitoring as store
+from server.exports import log
+from server.report.report import report as make_report
+from server.store import summaries
 from server.store.database import Database
+from server.study.workspace import open_study
 
 ROUNDS = 5
 SIZES = ((10_000, 3), (10_000, 10), (50_000, 3))
@@ -35,7 +35,7 @@ def seconds(action: Callable[[], object]) -> float:
 def read_all(database: Database) -> int:
     """Every answer, as the report reads them first."""
     last = 0
-    while rows := database.read(partial(store.answers_after, seq=last)):
+    while rows := database.read(partial(summaries.answers_after, seq=last)):
         last = rows[-1].seq
     return last
 
@@ -45,8 +45,8 @@ def measure(answers: int, rank: int) -> list[object]:
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "big"
         study, database, clock = monitor.big_study(folder, rank, answers)
-        made = making.report(database, study, lambda: clock[0])
-        whole = seconds(lambda: making.report(database, study, lambda: clock[0]))
+        made = make_report(database, study, lambda: clock[0])
+        whole = seconds(lambda: make_report(database, study, lambda: clock[0]))
         reading = seconds(lambda: read_all(database))
         written = Path(home) / "big.log.jsonl"
         written.write_bytes(b"".join(log.lines(database, study)))

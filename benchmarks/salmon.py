@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import Page
-from lore_active.learner import Learner
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
-from lore_active.path import audit
-from lore_active.simulation import SimulatedPeople, simulate
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.learner.learner import Learner
+from lore_active.rank.cross_validation import audit
+from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.simulation.run import SimulatedPeople, simulate
 
 ITEMS, RANK, BATCH = 50, 2, 25
 LEVEL = 0.95

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "server.commands"]
+COMMAND = [sys.executable, "-m", "server.cli.main"]
 
 
 class Serving:

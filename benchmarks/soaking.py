@@ -19,15 +19,15 @@ import numpy as np
 from benchmarks.load import Connection, form
 from benchmarks.serving import Serving, words_study
 from benchmarks.watched import PASSWORD, monitor, signed_in
-from lore_active.folder import load
-from lore_active.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.observers import Habits, Observer, gaussian_space
 from lore_active.types import Floats
-from server.passwords import set_password
-from server.stimuli import items_by_name
+from server.auth.passwords import set_password
+from server.study.items.display import items_by_name
+from server.study.loading import load
 
 ITEMS, RANK, TRIALS = 100, 3, 200
 EVERY_SECONDS = 10.0
-KINDS = {"web": "server.web", "worker": "server.work"}
+KINDS = {"web": "server.processes.web_process", "worker": "server.processes.worker_process"}
 ITEM = re.compile(r'data-item="([^"]+)"')
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.load import ITEMS, Connection, Tally, participant
 from benchmarks.serving import Serving, words_study
-from server.passwords import set_password
+from server.auth.passwords import set_password
 
 PASSWORD = "a password for measuring"
 EVERY = 3.0

@@ -5,19 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lore_active._version import __version__
 from lore_active.reproducibility import fix_instruction_set
 
 # Before anything loads NumPy.
 fix_instruction_set()
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
+    from lore_active.data.comparisons import Triplets, as_triplets
+    from lore_active.embedding.lore import LORE
     from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
-    from lore_active.estimator import LORE
-    from lore_active.learner import Learner
-    from lore_active.records import Query
-    from lore_active.triplets import Triplets, as_triplets
+    from lore_active.learner.learner import Learner
+    from lore_active.questions.question import Query
 
 __all__ = [
     "LORE",
@@ -35,15 +34,15 @@ __all__ = [
 # Loaded when first used: the compiler behind the fit takes longer to import than a web process
 # that never fits anything should take to start.
 _HOMES = {
-    "LORE": "estimator",
+    "LORE": "embedding.lore",
     "InvalidParameter": "errors",
     "InvalidTriplets": "errors",
-    "Learner": "learner",
+    "Learner": "learner.learner",
     "LoreError": "errors",
     "NotFitted": "errors",
-    "Query": "records",
-    "Triplets": "triplets",
-    "as_triplets": "triplets",
+    "Query": "questions.question",
+    "Triplets": "data.comparisons",
+    "as_triplets": "data.comparisons",
 }
 
 

@@ -8,6 +8,7 @@ why `lore_active/__init__.py` calls `fix_instruction_set` before anything else.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import platform
@@ -19,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from lore_active._version import __version__
 from lore_active.errors import ReproducibilityWarning
 
 # What x86-64 processors with AVX2 have in common, by the name of that level.
@@ -147,8 +149,6 @@ def fingerprint() -> str:
     import numpy as np
     import scipy
 
-    from lore_active import __version__
-
     blas = {
         f"{one['internal_api']} {one['version']} {one.get('architecture', '')}".strip()
         for one in _blas()
@@ -194,9 +194,39 @@ def _blas() -> list[dict[str, str]]:
     return [one for one in threadpool_info() if one["user_api"] == "blas"]
 
 
+# What results depend on: these packages and modules, as they are executed.
+_NUMERICS = (
+    *("acquisition", "data/comparisons.py", "data/row_table.py", "embedding", "jit.py", "learner"),
+    *("questions", "rank", "stopping/rules.py"),
+)
+
+
 def _code() -> str:
-    """A digest of the library itself: a version under development has many forms."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.name.encode() + file.read_bytes())
+    """A digest of the code that computes: a version under development has many forms.
+
+    Comments and docstrings are left out, so that rewording them leaves the fingerprint as it is.
+    """
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    for part in _NUMERICS:
+        path = here / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            digest.update(file.relative_to(here).as_posix().encode())
+            digest.update(ast.dump(_without_docstrings(tree)).encode())
     return digest.hexdigest()[:8]
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            kept = [
+                part
+                for part in node.body
+                if not (
+                    isinstance(part, ast.Expr)
+                    and isinstance(part.value, ast.Constant)
+                    and isinstance(part.value.value, str)
+                )
+            ]
+            node.body = kept
+    return tree

@@ -3,53 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, abort, current_app, g
+from flask import Flask, Response
 from werkzeug.exceptions import HTTPException
 
 from lore_active.errors import LoreError
-from lore_active.study import LoadedStudy
-from server.control import Control
-from server.headers import SAFE
-from server.opening import load_study, open_database
-from server.places import place
-from server.service import Service
-from server.stimuli import Faces, faces
-from server.store.database import Database
-from server.store.errors import StoreError
-from server.store.files import FileIds
-from server.views import assets, errors, guard, health, home, incoming, participant
+from server.auth.sessions import Access
+from server.collection.controls import Control
+from server.collection.service import Service
+from server.monitor.feed import Watch
+from server.paths import place
+from server.store.sqlite.errors import StoreError
+from server.store.sqlite.files import FileIds
+from server.study.items.display import faces
+from server.study.workspace import load_study, open_database
+from server.views import (
+    assets,
+    errors,
+    experimenter,
+    health,
+    home,
+    monitor,
+    participant,
+    requests,
+)
+from server.views.headers import SAFE
+from server.views.studies import Served, Unopened
 
 # A participant's page gives up after 15 seconds and tries again.
 PATIENCE_SECONDS = 12.0
-
-
-@dataclass(frozen=True)
-class Served:
-    """A study as the pages use it."""
-
-    study: LoadedStudy
-    database: Database
-    service: Service
-    control: Control
-    faces: Faces
-
-
-@dataclass(frozen=True)
-class Unopened:
-    """A study whose database cannot be opened."""
-
-    study: LoadedStudy
-    files: FileIds | None
-    error: StoreError
-
-    def again(self) -> StoreError:
-        """The error for one more who meets it."""
-        return type(self.error)(str(self.error))
 
 
 class NameTwice(LoreError):
@@ -74,7 +59,7 @@ def create_app(
         static_folder=str(place("static")),
         template_folder=str(place("templates")),
     )
-    incoming.bound(app)
+    requests.bound(app)
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
     served: dict[str, Served] = {}
@@ -105,11 +90,31 @@ def create_app(
     home.install(app, clock)
     app.register_blueprint(participant.pages)
     assets.install(app)
-    guard.install(app, clock)
+    _install_monitor(app, clock)
     app.after_request(_safe_headers)
     app.register_error_handler(StoreError, errors.store_error)
     app.register_error_handler(HTTPException, errors.http_error)
     return app
+
+
+def _install_monitor(app: Flask, clock: Callable[[], int]) -> None:
+    studies: dict[str, Served] = app.extensions["studies"]
+    app.extensions["access"] = {
+        name: Access(served.database, served.study.folder, clock)
+        for name, served in studies.items()
+    }
+    feeds = app.extensions["watch"] = {
+        name: Watch(served.database, served.study, clock) for name, served in studies.items()
+    }
+
+    def rest(_: BaseException | None) -> None:
+        for feed in feeds.values():
+            feed.rest()
+
+    # After any request, of participants too: a process without requests keeps what it has read.
+    app.teardown_request(rest)
+    for pages in (experimenter.pages, monitor.pages):
+        app.register_blueprint(pages)
 
 
 def _safe_headers(response: Response) -> Response:
@@ -122,14 +127,3 @@ def _safe_headers(response: Response) -> Response:
         response.headers["Location"] = f"/{parts.path.lstrip('/')}{query}"
         response.set_data(b"")
     return response
-
-
-def find_study(name: str) -> Served:
-    """The study of that name, or a page that says there is none."""
-    found: Served | None = current_app.extensions["studies"].get(name)
-    if found is None and name in current_app.extensions["unopened"]:
-        raise current_app.extensions["unopened"][name].again()
-    if found is None:
-        abort(404)
-    g.served = found
-    return found

@@ -16,7 +16,7 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-from lore_active.warming import warm  # noqa: E402
+from lore_active.warmup import warm  # noqa: E402
 
 # They have environments of their own (`make test-compare`, `make test-salmon`): cblearn wants an
 # older NumPy, and Salmon brings PyTorch.

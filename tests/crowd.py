@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.observers import Habits, Observer
-from server.service import Service
-from server.stages import CONTINUED, Stage, Welcome
+from lore_active.simulation.observers import Habits, Observer
+from server.collection.screens import CONTINUED, Stage, Welcome
+from server.collection.service import Service
 
 
 class Person:

@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.serving import Serving, wait_until
-from lore_active.folder import load
-from lore_active.pacing import FIRST_AUDIT
-from server.bots import Browser, Page
+from lore_active.learner.cadence import FIRST_AUDIT
+from server.cli.main import main
 from server.clock import now
-from server.commands import main
+from server.processes.bots import Browser, Page
 from server.store import models
 from server.store.database import Database
+from server.study.loading import load
 
 ROOT = Path(__file__).parent.parent
 # These install or run everything there is; what stands behind them is checked instead.

@@ -12,8 +12,8 @@ from pathlib import Path
 from waitress import wasyncore
 
 from server.app import create_app
-from server.web import serving
-from server.worker import Worker
+from server.learning.worker import Worker
+from server.processes.web_process import serving
 
 
 def now() -> int:

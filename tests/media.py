@@ -9,7 +9,7 @@ import struct
 import wave
 from pathlib import Path
 
-from server.png import patch
+from server.study.samples.png import patch
 
 HUES = [
     (214, 96, 77),

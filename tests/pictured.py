@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner
 
-from server.commands import main
-from server.opening import open_study
-from server.passwords import set_password
-from server.worker import Worker
+from server.auth.passwords import set_password
+from server.cli.main import main
+from server.learning.worker import Worker
+from server.study.workspace import open_study
 from tests.watching import PASSWORD
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from lore_active.observers import Habits, gaussian_space
-from server.commands import main
+from lore_active.simulation.observers import Habits, gaussian_space
+from server.cli.main import main
 from tests.crowd import Person, take_turns
 from tests.studying import Desk
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.verdict import Verdict
-from server import standing
-from server.store import priors
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.stopping.verdict import Verdict
+from server.learning.worker import Worker
+from server.status import verdict as study_verdict
+from server.store import imports
 from server.store.database import Connection
-from server.worker import Worker
 from tests.crowd import Person
 from tests.studying import Desk
 
@@ -26,7 +26,7 @@ MAX_PARTICIPANTS = 40
 
 
 def said(desk: Desk) -> Verdict:
-    return desk.database.read(lambda c: standing.read(c, desk.study, desk.now))
+    return desk.database.read(lambda c: study_verdict.read(c, desk.study, desk.now))
 
 
 class Study:
@@ -166,7 +166,7 @@ def imported_only(folder: Path, answers: int = 60) -> Desk:
     triplets = [tuple(int(item) for item in row) for row in rows]
 
     def work(c: Connection) -> None:
-        priors.add(c, "0" * 64, "pilot.csv", triplets, study.desk.now)
+        imports.add(c, "0" * 64, "pilot.csv", triplets, study.desk.now)
 
     study.desk.database.write(work)
     return study.finished()

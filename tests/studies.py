@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from lore_active.folder import check
-from server import png
+from server.study.loading import check
+from server.study.samples import png
 
 
 def write(folder, files):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lore_active.observers import gaussian_space
-from server.control import Control
-from server.opening import open_study
-from server.service import Service
-from server.stages import CONTINUED, Stage, Welcome
-from server.worker import Worker
+from lore_active.simulation.observers import gaussian_space
+from server.collection.controls import Control
+from server.collection.screens import CONTINUED, Stage, Welcome
+from server.collection.service import Service
+from server.learning.worker import Worker
+from server.study.workspace import open_study
 from tests.living import write_study
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lore_active import asking, smooth
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.triplets import as_triplets
+from lore_active.acquisition import model as acquisition_model
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding import map as map_embedding
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
 
 ITEMS = 25
 
@@ -28,7 +29,7 @@ def everything(triplets):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_it_predicts_from_few_answers(rank):
     triplets, test = answers(rank, 200)
-    found, _ = asking.chosen(triplets, everything(triplets), 0, most=rank + 1)
+    found, _ = acquisition_model.chosen(triplets, everything(triplets), 0, most=rank + 1)
     assert triplet_accuracy(found.embedding, test) > 0.72
     assert found.wider.shape == (ITEMS, found.embedding.shape[1] + 1)
     assert found.judged == 200
@@ -39,12 +40,12 @@ def test_guesses_earn_no_trust():
     rng = np.random.default_rng(0)
     rows = np.array([rng.choice(ITEMS, 3, replace=False) for _ in range(500)])
     triplets = as_triplets(rows, ITEMS)
-    assert asking.chosen(triplets, everything(triplets), 0, 3)[0].accuracy < 0.58
+    assert acquisition_model.chosen(triplets, everything(triplets), 0, 3)[0].accuracy < 0.58
 
 
 def test_a_dimension_that_is_there_pays_and_one_that_is_not_costs():
     triplets, _ = answers(2, 800)
-    _, steps = asking.chosen(triplets, everything(triplets), 0, 3)
+    _, steps = acquisition_model.chosen(triplets, everything(triplets), 0, 3)
     assert sorted(steps) == [1, 2]
     (gain, error), (cost, _) = steps[1], steps[2]
     assert gain < -3 * error
@@ -55,14 +56,14 @@ def test_only_unselected_answers_are_judged():
     triplets, _ = answers(2, 200)
     few = everything(triplets)
     few[30:] = False
-    assert asking.chosen(triplets, few, 0, 2)[0].judged == 30
-    nothing, _ = asking.chosen(triplets, ~everything(triplets), 0, 2)
+    assert acquisition_model.chosen(triplets, few, 0, 2)[0].judged == 30
+    nothing, _ = acquisition_model.chosen(triplets, ~everything(triplets), 0, 2)
     assert (nothing.judged, nothing.accuracy) == (0, 0.5)
 
 
 def test_it_is_a_stationary_point_on_principal_axes():
     triplets, _ = answers(2, 400)
-    found, _ = asking.chosen(triplets, everything(triplets), 0, 2)
+    found, _ = acquisition_model.chosen(triplets, everything(triplets), 0, 2)
     z, noise = found.embedding, found.noise
     product = z.T @ z
     np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-8 * product[0, 0])
@@ -80,8 +81,8 @@ def test_it_is_a_stationary_point_on_principal_axes():
 def test_a_refit_follows_new_answers():
     triplets, test = answers(2, 600)
     first = triplets.take(np.arange(300))
-    begun, _ = asking.chosen(first, everything(first), 0, 2)
-    later = asking.refitted(triplets, begun)
+    begun, _ = acquisition_model.chosen(first, everything(first), 0, 2)
+    later = acquisition_model.refitted(triplets, begun)
     assert later.noise == begun.noise
     assert triplet_accuracy(later.embedding, test) > triplet_accuracy(begun.embedding, test)
 
@@ -89,6 +90,6 @@ def test_a_refit_follows_new_answers():
 def test_more_dimensions_than_answers_could_start_are_still_fitted():
     """A spectral start has only as many columns as the answers pull apart."""
     triplets = as_triplets([[0, 1, 2], [3, 4, 5]], 6)
-    chain = smooth.chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
+    chain = map_embedding.chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
     assert sorted(chain) == [1, 2, 3, 4]
     assert all(np.isfinite(one).all() for one, _ in chain.values())

@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.serving import wait_until
-from server.backing import Backups
-from server.commands import main
-from server.doctor import folder as doctor
-from server.launch import Supervisor
-from server.opening import DATABASE
-from server.store import backups
+from server.cli.main import main
+from server.doctor import folder as export_folder
+from server.processes.backup_process import Backups
+from server.processes.supervisor import Supervisor
+from server.store.recovery import backups
+from server.study.workspace import DATABASE
 from tests.studying import Desk, Person
 
 TOML = """
@@ -156,7 +156,7 @@ def test_a_full_disk_is_reported_and_hurts_nobody(desk, stage):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
         with subprocess.Popen(
-            [sys.executable, "-m", "server.backing", str(desk.folder)],
+            [sys.executable, "-m", "server.processes.backup_process", str(desk.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -347,7 +347,7 @@ def test_bytes_are_overwritten_before_a_copy_is_removed(copied, monkeypatch):
 
 
 def found(folder):
-    return [one for one in doctor.examine(folder) if one.check == "backups"]
+    return [one for one in export_folder.examine(folder) if one.check == "backups"]
 
 
 def test_the_doctor_looks_at_backups(desk, stage):

@@ -14,11 +14,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from server import log
-from server.commands import main
-from server.stages import CONTINUED
-from server.store import chain, chain_verification, collection, recorder, versions
+from server.cli.main import main
+from server.collection.screens import CONTINUED
+from server.exports import log
+from server.store import collection
 from server.store.database import Database
+from server.store.hash_chain import recorder
+from server.store.hash_chain import records as chain
+from server.store.hash_chain import verification as chain_verification
+from server.store.sqlite import migration
 from tests.studying import Desk, Person
 
 TOML = """
@@ -568,14 +572,14 @@ def test_a_later_migration_is_recorded_and_hides_nothing(database, monkeypatch):
         database.write(add_event(kind))
     database.close()
     attack(database.path.parent, "UPDATE events SET who = 'another' WHERE id = 2")
-    known = versions._migrations()
+    known = migration._migrations()
     later = (
         known[-1][0] + 1,
         "later",
         "ALTER TABLE events ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';\n"
         "UPDATE events SET kind = 'new' WHERE id = 1;\n",
     )
-    monkeypatch.setattr(versions, "_migrations", lambda: [*known, later])
+    monkeypatch.setattr(migration, "_migrations", lambda: [*known, later])
     opened = Database(database.path, lambda: 5)
     found = verified(opened)
     assert found.periods == ["new", "schema"] and found.rows == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from server.bots import Browser, Page
-from server.monitoring.watch import Watch
-from server.passwords import set_password
-from server.replaying import replay
-from server.security import FREE_FAILURES, Access, Refused, SignedIn
-from server.stages import Turned
-from server.store import learning
+from server.auth.passwords import set_password
+from server.auth.sessions import FREE_FAILURES, Access, Refused, SignedIn
+from server.collection.screens import Turned
+from server.learning.verification import verify
+from server.monitor.feed import Watch
+from server.processes.bots import Browser, Page
+from server.store import journal
 from tests.living import LiveServer, write_study
 from tests.studying import Desk, Person
 
@@ -89,7 +89,7 @@ def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
         # At once, not when the clock has caught up.
         assert watch._found["where"]["answers"] == total
     assert worker.learner.counted > 80
-    assert replay(desk.database, desk.study, time.perf_counter).mismatches == []
+    assert verify(desk.database, desk.study, time.perf_counter).mismatches == []
 
 
 def test_forward_nobody_who_is_there_loses_their_place(desk):
@@ -123,10 +123,10 @@ def test_back_questions_of_those_who_left_can_be_asked_again(desk):
     stage = desk.newcomer()
     while stage.kind == "practice":
         stage = desk.answer(stage)
-    out = desk.database.read(lambda c: learning.out(c, desk.now, 10**9))
+    out = desk.database.read(lambda c: journal.out(c, desk.now, 10**9))
     assert out
     desk.now -= YEAR
-    assert desk.database.read(lambda c: learning.out(c, desk.now, 10**9)) == []
+    assert desk.database.read(lambda c: journal.out(c, desk.now, 10**9)) == []
     # And an answer that comes all the same is stored.
     assert desk.answer(stage).done == 1
 

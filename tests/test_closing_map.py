@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from lore_active.study import Item
 from server.app import create_app
-from server.closing_map import LINE_HEIGHT, MIN_PARTICIPANTS, closing_map, drawn
+from server.monitor.closing_map import LINE_HEIGHT, MIN_PARTICIPANTS, closing_map, drawn
+from server.study.config import Item
 from tests.living import write_study
 from tests.studying import Desk, Person
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.path import folds
-from lore_active.rivals import METHODS, Method
-from lore_active.triplets import as_triplets
-from server import side_by_side
-from server.commands import main
-from server.comparing import Fold, Result, _Child, compare, verdict
-from server.store import learning
-from server.trialling import Job
+from lore_active.data.comparisons import as_triplets
+from lore_active.rank.cross_validation import folds
+from lore_active.simulation.baselines import METHODS, Method
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import main
+from server.comparison import drawing
+from server.comparison.method_process import Job
+from server.comparison.run import Fold, Result, _Child, compare, verdict
+from server.store import journal
 from tests.studying import Desk, Person
 
 ITEMS = 12
@@ -38,7 +38,7 @@ def run(*arguments):
 
 def test_lore_runs_and_what_is_not_installed_is_said(file, tmp_path, monkeypatch):
     # Where cblearn is there, the same must hold for a machine without it.
-    monkeypatch.setattr("lore_active.rivals.find_spec", lambda name: None)
+    monkeypatch.setattr("lore_active.simulation.baselines.find_spec", lambda name: None)
     page = tmp_path / "page.html"
     result = run(file, "--folds", 3, "--seconds", 120, "-o", page)
     assert result.exit_code == 0, result.output
@@ -117,7 +117,7 @@ def test_a_method_that_fails_is_said(file):
     method = Method("nobody", "Nobody", "", METHODS["lore"].fit)
     (result,) = compare(answers, [method], 2, 60.0, 5, 0)
     assert result.status == "failed" and "nobody" in result.words
-    assert "failed" in side_by_side.state(result, 2)
+    assert "failed" in drawing.state(result, 2)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_of_a_study_the_answers_that_count(tmp_path):
         while stage.kind in ("practice", "trial"):
             stage = desk.answer(stage, "skip" if stage.done == 9 else person.side(stage))
     desk.control.exclude("test", 2, "too fast")
-    rows = [one for one in desk.database.read(learning.counted) if not one.excluded]
+    rows = [one for one in desk.database.read(journal.counted) if not one.excluded]
     catches = desk.rows(
         "SELECT count(*) FROM queries WHERE purpose = 'catch' AND participant <> 2 "
         "AND id IN (SELECT query FROM answers WHERE side <> 'skip')"
@@ -188,11 +188,11 @@ def results():
 
 
 def test_the_picture_holds_every_method_and_its_figures():
-    drawn = side_by_side.svg(results(), 2, "A & B")
+    drawn = drawing.svg(results(), 2, "A & B")
     texts = [one.text for one in ElementTree.fromstring(drawn).iter() if one.text]
     for words in ("LORE <&>", "CKL", "SOE", "not run: torch is not installed", "15", "A & B"):
         assert words in texts
-    assert side_by_side.svg([results()[3]], 2, "none ran")
+    assert drawing.svg([results()[3]], 2, "none ran")
 
 
 def test_the_verdict_leaves_out_what_did_not_go_through():

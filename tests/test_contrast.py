@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active.contrast import contrast, palette
-from lore_active.study import LIGHT_GREY
+from server.study.config import LIGHT_GREY
+from server.study.contrast import contrast, palette
 from tests.studies import only, small_study, told
 
 STYLE = Path(__file__).parent.parent / "static" / "participant.css"

@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 
 from benchmarks.serving import COMMAND, Serving, wait_until
-from lore_active.folder import load
-from server.bots import run_bots
 from server.clock import now
-from server.control import Control
-from server.counting import Fates, RunningCounts, answer_counts, fate
-from server.opening import open_study
-from server.store import models
-from server.store import monitoring as store
+from server.collection.controls import Control
+from server.processes.bots import run_bots
+from server.status.counting import Fates, RunningCounts, answer_counts, fate
+from server.store import models, summaries
+from server.study.loading import load
+from server.study.workspace import open_study
 from tests.reported import carried
 from tests.studying import Desk, Person
 from tests.watching import PASSWORD, application, guarded_study, sign_in
@@ -122,7 +121,7 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     assert found.counted == worker.learner.counted
     # Read on from where it was, or from the beginning.
     desk.database.read(running.read)
-    assert desk.database.read(lambda c: running.counts(c, store.people(c))) == found
+    assert desk.database.read(lambda c: running.counts(c, summaries.people(c))) == found
     anew = RunningCounts()
     desk.database.read(anew.read)
     assert running.groups == anew.groups

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from server.commands import main
+from server.cli.main import main
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 SERVICE, NGINX, CADDY, DOCKER = (

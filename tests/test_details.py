@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from lore_active.errors import InvalidParameter
-from lore_active.observers import gaussian_space
-from server import exclusion_effect
-from server.monitoring import predictions
-from server.monitoring.watch import Watch
+from lore_active.simulation.observers import gaussian_space
+from server.learning import exclusion_effect
+from server.monitor import quality
+from server.monitor.feed import Watch
 from tests.crowd import Person, take_turns
 from tests.studying import Desk
 from tests.watching import application, guarded_study, post, sign_in
@@ -66,7 +66,7 @@ def test_every_trial_is_there_in_order_with_what_came_of_it(desk):
 def test_predictions_are_of_models_that_did_not_know_the_answer(desk, monkeypatch):
     """However few of the models are kept in memory at a time."""
     # The oldest is asked for again when all others have been read.
-    monkeypatch.setattr(predictions, "MAX_KEPT", 1)
+    monkeypatch.setattr(quality, "MAX_KEPT", 1)
     predicted = [one["predicted"] is not None for one in seen(desk, 1)["answers"]]
     rows = desk.rows(
         "SELECT coalesce(m.rank, 0), coalesce(m.up_to_seq, 0), a.seq FROM answers a "

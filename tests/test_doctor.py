@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from server.commands import main
+from server.auth.passwords import set_password
+from server.cli.main import main
 from server.doctor import clocks, disk, folder, machine, reach
-from server.passwords import set_password
 from tests.living import LiveServer, now, write_study
 
 posix = pytest.mark.skipif(os.name != "posix", reason="files have no modes here")

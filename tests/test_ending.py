@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.ending import end_rounds
 from benchmarks.serving import wait_until
-from server import web
-from server.listening import listen, stop_new_connections
+from server.processes import web_process
+from server.processes.listener import listen, stop_new_connections
 from tests.living import write_study
 
 TOML = """
@@ -51,7 +51,7 @@ class Ending:
         self.go_on.set()
         self.served = []
         self._thread = threading.Thread(
-            target=web.run, args=(self.application, self.listener, self.stop)
+            target=web_process.run, args=(self.application, self.listener, self.stop)
         )
 
     def application(self, environ, start_response):
@@ -122,8 +122,8 @@ def test_a_connection_in_the_accept_queue_is_served(server):
 
 def test_half_a_request_is_waited_for(server, monkeypatch):
     # On a machine that has much else to do, the other half may come late.
-    monkeypatch.setattr(web, "PARTIAL_SECONDS", 20.0)
-    monkeypatch.setattr(web, "DRAIN_SECONDS", 25.0)
+    monkeypatch.setattr(web_process, "PARTIAL_SECONDS", 20.0)
+    monkeypatch.setattr(web_process, "DRAIN_SECONDS", 25.0)
     server.start()
     with connected(server) as connection:
         connection.sendall(REQUEST[:-4])
@@ -135,9 +135,9 @@ def test_half_a_request_is_waited_for(server, monkeypatch):
 
 
 def test_half_a_request_that_stays_half_does_not_hold_it_up(server, monkeypatch):
-    monkeypatch.setattr(web, "PARTIAL_SECONDS", 0.1)
-    monkeypatch.setattr(web, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(web, "DRAIN_SECONDS", 1000.0)
+    monkeypatch.setattr(web_process, "PARTIAL_SECONDS", 0.1)
+    monkeypatch.setattr(web_process, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(web_process, "DRAIN_SECONDS", 1000.0)
     server.start()
     with connected(server) as connection:
         connection.sendall(REQUEST[:-4])
@@ -148,8 +148,8 @@ def test_half_a_request_that_stays_half_does_not_hold_it_up(server, monkeypatch)
 
 
 def test_a_connection_that_is_kept_may_ask_once_more(server, monkeypatch):
-    monkeypatch.setattr(web, "IDLE_SECONDS", 20.0)
-    monkeypatch.setattr(web, "DRAIN_SECONDS", 25.0)
+    monkeypatch.setattr(web_process, "IDLE_SECONDS", 20.0)
+    monkeypatch.setattr(web_process, "DRAIN_SECONDS", 25.0)
     server.start()
     with connected(server) as kept, connected(server) as idle:
         for connection in (kept, idle):
@@ -175,8 +175,8 @@ def test_an_idle_connection_is_closed(server):
 
 
 def test_one_that_takes_too_long_is_told_to_try_again(server, monkeypatch):
-    monkeypatch.setattr(web, "DRAIN_SECONDS", 0.1)
-    monkeypatch.setattr(web, "THREADS_END_SECONDS", 0.1)
+    monkeypatch.setattr(web_process, "DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr(web_process, "THREADS_END_SECONDS", 0.1)
     server.go_on.clear()
     server.start()
     with connected(server) as connection:
@@ -215,7 +215,7 @@ def test_no_connection_joins_the_queue_before_it_is_closed():
 
 SIGNALLED = """
 import os, signal
-from server.children import set_by_signals
+from server.processes.lifetime import set_by_signals
 stop = set_by_signals()
 # As it is for a moment whenever somebody begins to wait.
 with stop._cond:

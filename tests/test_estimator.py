@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import coo_array
 
 from lore_active import LORE, InvalidParameter, InvalidTriplets, NotFitted, as_triplets
-from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 ANSWERS = simulated_answers(gaussian_space(20, 2, 1), 800, 2)
 

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active.formats import safe, unsafe
-from lore_active.lookalikes import appearance, unified
-from lore_active.triplets import as_triplets
-from server.columns import MEANINGS
-from server.commands import main
-from server.exporting import WRITERS
-from server.exports import csv_text
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.formats import safe, unsafe
+from lore_active.data.lookalikes import appearance, unified
+from server.cli.main import main
+from server.exports.dictionary import MEANINGS
+from server.exports.folder import WRITERS
+from server.exports.tables import csv_text
 from tests.living import write_study
 from tests.studying import Desk, Person
 

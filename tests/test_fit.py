@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lore_active import LORE, InvalidParameter
-from lore_active.fit import fit, random_start
-from lore_active.lift import lifted, steepest_directions, trimmed
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.pairs import as_pairs
-from lore_active.solver import Settings, solve
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.fit import fit, random_start
+from lore_active.embedding.lift import lifted, steepest_directions, trimmed
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings, solve
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
 from tests import twins
 
 

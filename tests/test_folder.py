@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lore_active.errors import LoreError
-from lore_active.folder import InvalidStudy, Problem, check, load
-from lore_active.sense import NEVER_EMPTY
-from lore_active.signatures import MEDIA
-from lore_active.study import Study
-from lore_active.texts import Texts
+from server.study.config import Study
+from server.study.items.file_types import MEDIA
+from server.study.loading import InvalidStudy, Problem, check, load
+from server.study.texts import Texts
+from server.study.validation import NEVER_EMPTY
 from tests.studies import SOUND_FILES, only, small_study, write
 
 

@@ -8,7 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lore_active.forecast import (
+from lore_active.learner.learner import Learner
+from lore_active.rank.significance import wilson
+from lore_active.simulation.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.run import SimulatedPeople, simulate
+from lore_active.stopping.forecast import (
     COVERAGE,
     FILE,
     AuditStatus,
@@ -19,13 +23,8 @@ from lore_active.forecast import (
     from_json,
     shipped,
 )
-from lore_active.learner import Learner
-from lore_active.observers import Habits, Observer, gaussian_space
-from lore_active.simulation import SimulatedPeople, simulate
-from lore_active.stopping import Progress, RankSettled, wilson
-from lore_active.study import Pay
-from server.counting import AnswerCounts
-from server.monitoring.ahead import (
+from lore_active.stopping.rules import Progress, RankSettled
+from server.monitor.forecast import (
     HINT,
     NO_DIMENSION,
     UNLIKE,
@@ -35,10 +34,12 @@ from server.monitoring.ahead import (
     costs,
     message,
 )
-from server.monitoring.reading import Reader
-from server.reporting import making
+from server.monitor.reader import Reader
+from server.report.report import report as make_report
+from server.status.counting import AnswerCounts
 from server.store.collection import State
-from server.store.monitoring import DecisionRow
+from server.store.summaries import DecisionRow
+from server.study.config import Pay
 from tests.crowd import Person, take_turns
 from tests.studying import Desk
 
@@ -332,14 +333,14 @@ def test_the_report_has_pay_cost_and_forecast(tmp_path):
     for _ in range(10):
         desk.now += 60_000
         stage = desk.answer(stage)
-    text = making.report(desk.database, desk.study, desk.clock).page
+    text = make_report(desk.database, desk.study, desk.clock).page
     assert '<b id="cost">€3.00</b>' in text
     assert "for 1 participant who finished" in text
     assert "Those who completed it were paid €2.00 per participant and €6.00 per hour." in text
     assert '<p class="lead" id="forecast">No forecast yet.</p>' in text
     desk.close()
     unpaid = Desk(tmp_path / "unpaid", "", 8)
-    assert 'id="cost"' not in making.report(unpaid.database, unpaid.study, unpaid.clock).page
+    assert 'id="cost"' not in make_report(unpaid.database, unpaid.study, unpaid.clock).page
     unpaid.close()
 
 

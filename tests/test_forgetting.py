@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.serving import COMMAND
-from server import erasing, log
-from server.commands import main
-from server.holding import Hold
-from server.stages import CONTINUED
+from server.cli.main import main
+from server.collection.screens import CONTINUED
+from server.exports import log
+from server.maintenance import erasure
+from server.study.lock import Hold
 from tests.studying import Desk, Person
 
 TOML = """
@@ -293,10 +294,10 @@ def test_without_a_person_to_ask_it_wants_yes(folder):
 
 
 def test_traces_are_found_across_the_parts_of_a_big_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(erasing, "CHUNK", 64)
+    monkeypatch.setattr(erasure, "CHUNK", 64)
     path = tmp_path / "big"
     for at in range(50, 80):
         path.write_bytes(b"x" * at + b"secret person" + b"y" * 100)
-        assert erasing._holds(path, [b"secret person", b"z"])
+        assert erasure._holds(path, [b"secret person", b"z"])
     path.write_bytes(b"x" * 500)
-    assert not erasing._holds(path, [b"secret person"])
+    assert not erasure._holds(path, [b"secret person"])

@@ -15,11 +15,11 @@ from random import Random
 
 import pytest
 
-from server import png
-from server.headers import SAFE
-from server.security import hashed
-from server.stimuli import items_by_name
+from server.auth.sessions import hashed
 from server.store import access, collection
+from server.study.items.display import items_by_name
+from server.study.samples import png
+from server.views.headers import SAFE
 from tests.fuzzing import Fuzzer, Known, address_of, spoken
 from tests.living import LiveServer
 from tests.watching import Hand, application, guarded_study

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lore_active import snapshot
+from lore_active.learner import snapshot
 from lore_active.reproducibility import fingerprint
-from server.commands import main
-from server.opening import open_study
+from server.cli.main import main
+from server.study.workspace import open_study
 from tests.golden.make import ITEMS, PARTICIPANTS
 from tests.studying import Desk
 

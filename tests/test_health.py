@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from benchmarks.serving import wait_until
-from server import health
-from server.bots import Browser, Page
-from server.security import TOUCH_MS
-from server.store import writer
-from server.web import THREADS
+from server.auth.sessions import TOUCH_MS
+from server.processes.bots import Browser, Page
+from server.processes.web_process import THREADS
+from server.status import health
+from server.store.sqlite import writer
 from tests.living import LiveServer
 from tests.watching import PASSWORD, Hand, door, guarded_study, post, sign_in
 
@@ -220,14 +220,14 @@ def test_the_monitor_shows_what_it_read_last_when_nothing_can_be_read(site):
 
 
 def test_the_workers_heartbeat_is_told(site):
-    from server.store import learning
+    from server.store import heartbeat
 
     assert site.health()[1]["studies"][0] == {
         "writer": "ok",
         "worker": "unknown",
         "heartbeat_seconds": None,
     }
-    site.database.write(lambda c: learning.beat(c, site.clock.ms - 1500, 1, "waiting"))
+    site.database.write(lambda c: heartbeat.beat(c, site.clock.ms - 1500, 1, "waiting"))
     told = site.health()[1]["studies"][0]
     assert (told["worker"], told["heartbeat_seconds"]) == ("alive", 1.5)
     site.clock.ms += 61_000

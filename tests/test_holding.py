@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from server.holding import FILE, Hold, StudyHeld
+from server.study.lock import FILE, Hold, StudyHeld
 
 HOLDER = """
 import sys
 from pathlib import Path
-from server.holding import Hold
+from server.study.lock import Hold
 hold = Hold(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

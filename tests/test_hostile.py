@@ -13,12 +13,13 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
-from lore_active import sense
-from server import issuing, security, service
 from server.app import create_app
-from server.entry import filled
-from server.headers import SAFE
-from server.passwords import set_password
+from server.auth import sessions
+from server.auth.passwords import set_password
+from server.collection import assignment, service
+from server.collection.entry import filled
+from server.study import validation
+from server.views.headers import SAFE
 from tests.fuzzing import spoken
 from tests.living import LiveServer, write_study
 from tests.studies import small_study, write
@@ -97,7 +98,7 @@ import socket, sys, threading, urllib.request, urllib.error
 from pathlib import Path
 from server.app import create_app
 from server.clock import now
-from server.web import run
+from server.processes.web_process import run
 app = create_app([Path(sys.argv[1])], now)
 app.add_url_rule("/boom", view_func=lambda: {}["the secret place"])
 listener = socket.create_server(("127.0.0.1", 0))
@@ -311,7 +312,7 @@ def test_tokens_cannot_be_guessed(app):
     for token in people | seen:
         assert re.fullmatch(r"[A-Za-z0-9_-]+", token)
         assert len(token) * math.log2(64) >= 128
-    for module in (security, service, issuing):
+    for module in (sessions, service, assignment):
         source = inspect.getsource(module)
         assert "secrets.token_urlsafe" in source
         assert not re.search(r"(?<!np\.)\brandom\.|uuid", source)
@@ -321,7 +322,7 @@ def test_secrets_are_compared_in_constant_time_or_by_their_hash():
     """What a guesser could time is a digest's comparison, never that of the secret itself."""
     guard = (ROOT / "server" / "views" / "guard.py").read_text()
     passwords = (ROOT / "server" / "passwords.py").read_text()
-    access = inspect.getsource(security)
+    access = inspect.getsource(sessions)
     assert "hmac.compare_digest(given.encode()" in guard
     assert "hmac.compare_digest(digest, known)" in passwords
     for name in ("session", "end_session", "link_is_good"):
@@ -362,7 +363,7 @@ def test_ways_out_lead_where_the_study_says(app, value):
     ],
 )
 def test_templates_that_let_a_link_choose_the_host_are_refused(template):
-    assert not sense.ADDRESS.fullmatch(template)
+    assert not validation.ADDRESS.fullmatch(template)
 
 
 def test_parameters_are_filled_in_once():

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from server import exporting, security
 from server.app import create_app
-from server.headers import SHUT
-from server.holding import Hold
-from server.log import lines
-from server.opening import open_study
+from server.auth import sessions
+from server.exports import folder as export_folder
+from server.exports.log import lines
 from server.store.database import Database
+from server.study.lock import Hold
+from server.study.workspace import open_study
+from server.views.headers import SHUT
 from tests.living import write_study
 from tests.studies import SOUND_FILES, only, small_study, write
 from tests.taking import SETTINGS, taking_part
@@ -147,7 +148,9 @@ def test_a_studys_data_is_its_owners_alone(tmp_path):
     Hold(folder).release()
     for name in ("study.db", "study.db-wal", "study.db-shm", "study.lock", "password"):
         assert mode(folder / name) == 0o600, name
-    written = exporting.write(database, study, tmp_path / "out", ["csv", "log"], exporting.Choice())
+    written = export_folder.write(
+        database, study, tmp_path / "out", ["csv", "log"], export_folder.Choice()
+    )
     private = [file for file in written if file.suffix in (".csv", ".jsonl")]
     assert len(private) == 6
     assert all(mode(file) == 0o600 for file in private)
@@ -181,7 +184,7 @@ def test_old_addresses_of_wrong_passwords_are_forgotten(tmp_path):
     app = application(guarded_study(tmp_path / "words"), clock)
     client = app.test_client()
     sign_in(client, "words", "wrong password", environ_base={"REMOTE_ADDR": "203.0.113.9"})
-    clock.ms += security.FORGET_MS + 1
+    clock.ms += sessions.FORGET_MS + 1
     sign_in(client, "words", "wrong password", environ_base={"REMOTE_ADDR": "203.0.113.10"})
     served = app.extensions["studies"]["words"]
     found = served.database.read(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from server.bots import Browser, Page
+from server.processes.bots import Browser, Page
 from tests.living import LiveServer, write_study
 
 TOML = """

@@ -13,17 +13,17 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lore_active.data.columns import Table
+from lore_active.data.formats import read_table
 from lore_active.errors import InvalidTriplets
-from lore_active.formats import read_table
-from lore_active.matching import matched
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.study import Item
-from lore_active.tables import Table
-from server import log
-from server.commands import main
-from server.exports import csv_text
-from server.monitoring.watch import Watch
-from server.replaying import replay
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import main
+from server.exports import log
+from server.exports.tables import csv_text
+from server.learning.verification import verify
+from server.monitor.feed import Watch
+from server.study.config import Item
+from server.study.items.matching import matched
 from tests.studying import Desk, Person
 
 TOML = "[session]\ntrials = 25\npractice = 1\nbreak_every = 0\nfeedback = false\n"
@@ -78,13 +78,13 @@ def answer_all(desk, worker=None, seed=1):
 
 def checked(desk, tmp_path):
     """Replay from the folder and from the log alone; gives the latter."""
-    here = replay(desk.database, desk.study, time.perf_counter)
+    here = verify(desk.database, desk.study, time.perf_counter)
     assert here.mismatches == [] and here.fingerprint_match
     path = tmp_path / "study.log.jsonl"
     path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
     fresh = tmp_path / f"again{len(list(tmp_path.glob('again*')))}.db"
     study, database, _ = log.load(path, fresh, desk.clock)
-    there = replay(database, study, time.perf_counter)
+    there = verify(database, study, time.perf_counter)
     database.close()
     assert there.mismatches == [] and there.models_checked == here.models_checked
     return there

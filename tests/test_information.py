@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lore_active import information
-from lore_active.candidates import Candidates, Gradients
-from lore_active.observers import gaussian_space
-from lore_active.questions import AllQuestions, PooledQuestions, count_possible, draw, keys
-from lore_active.selection import FisherSelector, Knowledge, coordinate_covariance
+from lore_active.acquisition.candidates import Candidates, Gradients
+from lore_active.acquisition.selectors import FisherSelector, Knowledge, coordinate_covariance
+from lore_active.embedding import information
+from lore_active.questions.pool import AllQuestions, PooledQuestions, count_possible, draw, keys
+from lore_active.simulation.observers import gaussian_space
 
 Z = np.ascontiguousarray(gaussian_space(8, 2, 1))
 ASKED = draw(8, 60, np.random.default_rng(2))

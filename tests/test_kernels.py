@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active import algebra, kernels
-from lore_active.pairs import as_pairs
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding import algebra, kernels
+from lore_active.embedding.pairs import as_pairs
 from tests import twins
 
 

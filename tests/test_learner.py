@@ -12,15 +12,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from lore_active import InvalidParameter, InvalidTriplets, Learner, snapshot
-from lore_active.learner import AlreadyTold, UnknownQuery
-from lore_active.ledger import STATES
-from lore_active.metrics import triplet_accuracy
-from lore_active.observers import Habits, Observer, gaussian_space, simulated_answers
-from lore_active.questions import PooledQuestions, keys
-from lore_active.selection import SELECTORS, RandomSelector, selector_named
-from lore_active.simulation import LoggedPeople, SimulatedPeople, simulate
-from lore_active.triplets import as_triplets
+from lore_active import InvalidParameter, InvalidTriplets, Learner
+from lore_active.acquisition.selectors import SELECTORS, RandomSelector, selector_named
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.metrics import triplet_accuracy
+from lore_active.learner import snapshot
+from lore_active.learner.history import STATES
+from lore_active.learner.learner import AlreadyTold, UnknownQuery
+from lore_active.questions.pool import PooledQuestions, keys
+from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.simulation.run import LoggedPeople, SimulatedPeople, simulate
 
 ITEMS = 20
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, Learner
-from lore_active.growing import Table
-from lore_active.ledger import Ledger
-from lore_active.questions import Taken, draw, keys
-from lore_active.records import AlreadyTold, Answer, Query, UnknownQuery
+from lore_active.data.row_table import Table
+from lore_active.learner.history import Ledger
+from lore_active.questions.pool import Taken, draw, keys
+from lore_active.questions.question import AlreadyTold, Answer, Query, UnknownQuery
 
 ITEMS = 100
 

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from msgspec import inspect
 
 from lore_active import LORE, InvalidParameter, InvalidTriplets, Learner, as_triplets
-from lore_active.folder import check, load
-from lore_active.settings import all_keys, rule_of
-from lore_active.triplets import MAX_ITEMS
-from server.commands import main
+from lore_active.data.comparisons import MAX_ITEMS
+from server.cli.main import main
+from server.study.loading import check, load
+from server.study.parsing import all_keys, rule_of
 from tests.studies import only, small_study
 from tests.watching import application, guarded_study, post, sign_in
 

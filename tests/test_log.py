@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from server import log
-from server.replaying import replay
-from server.store import chain
+from server.exports import log
+from server.learning.verification import verify
+from server.store.hash_chain import records as chain
 from server.store.tables import TABLES, key_of
 from tests.studying import Desk, Person
 
@@ -97,8 +97,8 @@ def test_pseudonyms_leave_no_trace_of_who_it_was(desk):
 def test_it_replays_bit_for_bit_from_the_database_and_from_the_log(desk, written, tmp_path):
     study, database, where = log.load(written, tmp_path / "study.db", desk.clock)
     for found in (
-        replay(desk.database, desk.study, time.perf_counter),
-        replay(database, study, time.perf_counter, where),
+        verify(desk.database, desk.study, time.perf_counter),
+        verify(database, study, time.perf_counter, where),
     ):
         assert found.mismatches == []
         assert found.fingerprint_match
@@ -261,7 +261,7 @@ def replayed_when_forged(desk, written, folder, forged):
     chain.begin_period(raw, desk.now, chain.NEW)
     raw.commit()
     raw.close()
-    found = replay(database, study, time.perf_counter, where, cores=2)
+    found = verify(database, study, time.perf_counter, where, cores=2)
     database.close()
     assert len(lines) == len(forged)
     return found.mismatches, lines

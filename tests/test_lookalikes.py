@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from lore_active import InvalidTriplets, as_triplets
-from lore_active.folder import InvalidStudy, check, load
-from lore_active.formats import read_table
-from lore_active.lookalikes import appearance, look_alike, peculiar
-from lore_active.matching import matched
-from lore_active.study import Item
+from lore_active.data.formats import read_table
+from lore_active.data.lookalikes import appearance, look_alike, peculiar
+from server.cli.main import main
 from server.clock import now
-from server.commands import main
-from server.opening import DATABASE, open_study
 from server.store.database import Database
+from server.study.config import Item
+from server.study.items.matching import matched
+from server.study.loading import InvalidStudy, check, load
+from server.study.workspace import DATABASE, open_study
 from tests.studies import only, small_study
 
 NFC = unicodedata.normalize("NFC", "café")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lore_active import LORE, metrics
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.solver import Settings
+from lore_active import LORE
+from lore_active.embedding import metrics
+from lore_active.embedding.solver import Settings
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 
 def test_accuracy_counts_ties_half():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from server.app import create_app
-from server.passwords import set_password
-from server.reporting import making
+from server.auth.passwords import set_password
+from server.report.report import report as make_report
 from tests.html_validation import findings
 from tests.reported import collected
 from tests.studying import Desk
@@ -35,7 +35,7 @@ def test_the_experimenters_pages_are_valid_html(tmp_path):
     for desk in (begun, empty):
         name = desk.folder.name
         for names in (False, True):
-            report = making.report(desk.database, desk.study, desk.clock, with_names=names)
+            report = make_report(desk.database, desk.study, desk.clock, with_names=names)
             pages[f"{name}-report-{names}"] = report.page
         desk.close()
         set_password(desk.folder, PASSWORD)

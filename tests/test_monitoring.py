@@ -14,21 +14,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lore_active.criteria import TITLES
-from lore_active.observers import gaussian_space
-from lore_active.response_quality import SHARES
-from server import log
-from server.counting import participant_counts
-from server.exports import EXPORTS, csv_text
-from server.monitoring import figures, words
-from server.monitoring.flags import NAMES, RULES, chance, statement
-from server.monitoring.history import MOST_POINTS, History
-from server.monitoring.ledger import Ledger
-from server.monitoring.picture import placed, rotation
-from server.monitoring.quality import Qualities
-from server.monitoring.watch import REST_MS, UNWATCHED_MS, Watch
+from lore_active.people.response_quality import SHARES
+from lore_active.simulation.observers import gaussian_space
+from lore_active.stopping.criteria import TITLES
+from server.exports import log
+from server.exports.downloads import DOWNLOADS
+from server.exports.tables import csv_text
+from server.monitor import figures, messages
+from server.monitor.answers import Ledger
+from server.monitor.feed import REST_MS, UNWATCHED_MS, Watch
+from server.monitor.flags import NAMES, RULES, chance, statement
+from server.monitor.history import MOST_POINTS, History
+from server.monitor.map import placed, rotation
+from server.monitor.quality import Qualities
+from server.status.counting import participant_counts
 from server.store.models import ModelRow
-from server.store.monitoring import AnswerRow, Milestone, Person
+from server.store.summaries import AnswerRow, Milestone, Person
 from tests.crowd import Person as Somebody
 from tests.crowd import take_turns
 from tests.studying import Desk
@@ -286,7 +287,7 @@ def test_evidence_in_words_names_the_neighbours():
         {"rank": rank, "worse": worse, "error": 0.01}
         for rank, worse in [(0, 0.3), (1, 0.2), (2, 0.1), (3, 0.0), (4, 0.005)]
     ]
-    said = words.evidence(3, ranks)
+    said = messages.evidence(3, ranks)
     assert "predicted best with three dimensions" in said
     assert "two would be clearly worse" in said and "four would be only a little worse" in said
 
@@ -298,23 +299,23 @@ def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
         {"rank": rank, "worse": worse, "error": 0.01}
         for rank, worse in [(0, guessing), (1, 0.0), (2, -0.02), (3, 0.1)]
     ]
-    said = words.evidence(1, ranks)
+    said = messages.evidence(1, ranks)
     assert "at least one dimension" in said
     assert "cannot tell yet" in said
     ranks[0]["worse"] = 0.03
-    assert "at least one dimension" not in words.evidence(1, ranks)
+    assert "at least one dimension" not in messages.evidence(1, ranks)
 
 
 def test_the_chart_says_what_ranks_are_compared_with():
     """Where no rank is reported that is guessing, and lower losses are not called the best."""
     rows = [(0, 0.0, 0.0), (1, -0.02, 0.01), (2, 0.03, 0.02)]
     ranks = [{"rank": rank, "worse": worse, "error": error} for rank, worse, error in rows]
-    assert words.reference(ranks) == 0
-    assert "compared with guessing; below 0: predicts better" in words.compared(0, ranks)
+    assert messages.reference(ranks) == 0
+    assert "compared with guessing; below 0: predicts better" in messages.compared(0, ranks)
     best = [{**one, "worse": abs(one["worse"])} for one in ranks[1:]]
     best.append({"rank": 3, "worse": 0.0, "error": 0.0})
-    assert words.reference(best) == 3
-    assert words.compared(3, best) == (
+    assert messages.reference(best) == 3
+    assert messages.compared(3, best) == (
         "(held-out log-loss compared with three dimensions; bars: ± 1 standard error)"
     )
 
@@ -520,7 +521,7 @@ def test_timings_that_sqlite_cannot_read_do_not_stop_the_monitor(tmp_path):
 
 
 def text(desk, name):
-    return "".join(EXPORTS[name].write(desk.database, desk.study))
+    return "".join(DOWNLOADS[name].write(desk.database, desk.study))
 
 
 def test_answers_are_all_there_with_units(collected):
@@ -542,7 +543,7 @@ def test_the_embedding_is_the_newest_model(collected):
 
 def test_the_log_is_whole(collected):
     desk, _ = collected
-    written = b"".join(EXPORTS["log.jsonl"].write(desk.database, desk.study))
+    written = b"".join(DOWNLOADS["log.jsonl"].write(desk.database, desk.study))
     kinds = [kind for _, kind, _ in log.read(io.BytesIO(written))]
     stored = desk.rows("SELECT count(*) FROM answers")[0][0]
     assert kinds[0] == "study" and kinds.count("answers") == stored
@@ -580,5 +581,5 @@ def test_every_field_is_described(collected):
 
 
 def test_the_web_process_needs_no_compiler():
-    code = "import server.web, sys; sys.exit('numba' in sys.modules)"
+    code = "import server.processes.web_process, sys; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

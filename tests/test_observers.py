@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter
-from lore_active.observers import (
+from lore_active.simulation.observers import (
     Habits,
     Observer,
     crowd,

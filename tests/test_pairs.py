@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active.pairs import as_pairs
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding.pairs import as_pairs
 
 
 def recovered(pairs):

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from lore_active.errors import InvalidParameter
-from server.passwords import (
+from server.auth.passwords import (
     VARIABLE,
     UnsafePassword,
     generate,

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from lore_active import InvalidParameter
-from lore_active.cost import money, money_range
-from lore_active.planning import PlanConfig, Run, plan, plan_row
-from lore_active.study import Pay
-from server.commands import main
+from lore_active.simulation.cost import money, money_range
+from lore_active.simulation.planning import PlanConfig, Run, plan, plan_row
+from server.cli.main import main
+from server.study.config import Pay
 from tests.living import write_study
 from tests.studying import Desk, Person
 

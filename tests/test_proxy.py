@@ -7,7 +7,7 @@ import urllib.request
 from click.testing import CliRunner
 
 from benchmarks.serving import Serving
-from server.commands import main
+from server.cli.main import main
 from tests.living import write_study
 
 

@@ -15,9 +15,10 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from server.commands import main
-from server.opening import DATABASE, reading
-from server.store import copies, versions
+from server.cli.main import main
+from server.store.recovery import copies
+from server.store.sqlite import migration
+from server.study.workspace import DATABASE, reading
 from tests.living import now
 from tests.studying import Desk, Person
 
@@ -88,7 +89,7 @@ def older(folder, to):
         "CREATE TABLE migrations "
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
     )
-    for number, name, script in versions._migrations():
+    for number, name, script in migration._migrations():
         if number < 4:
             connection.executescript(script)
             connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (number, name))
@@ -178,7 +179,7 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
         "nowhere": ["export", str(folder)],
     }
     code = (
-        "import json, sys; from click.testing import CliRunner; from server.commands import main\n"
+        "import json, sys; from click.testing import CliRunner; from server.cli.main import main\n"
         "import os\n"
         "def told(name, command):\n"
         "    os.chdir(sys.argv[1] if name == 'nowhere' else sys.argv[2])\n"

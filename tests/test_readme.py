@@ -12,8 +12,8 @@ import tomllib
 
 import pytest
 
-from lore_active.settings import read
-from server.commands import main
+from server.cli.main import main
+from server.study.parsing import read
 from tests.following import INSTEAD, NOT_HERE, ROOT, blocks, commands, follow
 
 README = ROOT / "README.md"
@@ -41,7 +41,7 @@ def test_what_is_not_run_is_there():
         if program == "make":
             assert re.search(rf"^{target}:", makefile, re.M), line
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["scripts"] == {"lore-active": "server.commands:main"}
+    assert project["project"]["scripts"] == {"lore-active": "server.cli.main:main"}
     for line, other in INSTEAD.items():
         assert line.split()[1] == other.split()[1]
 

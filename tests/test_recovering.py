@@ -22,17 +22,17 @@ from benchmarks import damaging
 from benchmarks.collecting import START
 from benchmarks.damaging import held, original, outcome
 from benchmarks.serving import COMMAND
-from server.commands import main
-from server.holding import Hold
-from server.opening import DATABASE, open_study
-from server.service import Service
-from server.stages import CONTINUED
-from server.store import backups, salvage
-from server.store.connection import connect
+from server.cli.main import main
+from server.collection.screens import CONTINUED
+from server.collection.service import Service
+from server.learning.worker import Worker
 from server.store.database import Database
-from server.store.pages import Column, Image, Log, _rising
-from server.store.write_ahead import read_log
-from server.worker import Worker
+from server.store.recovery import backups, salvage
+from server.store.recovery.pages import Column, Image, Log, _rising
+from server.store.recovery.write_ahead import read_log
+from server.store.sqlite.connection import connect
+from server.study.lock import Hold
+from server.study.workspace import DATABASE, open_study
 
 PAGE = 4096
 GOLDEN = Path(__file__).parent / "golden" / "version-4.sql"

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from docs.reference.make import HERE, ORDER, pages
 from docs.reference.meanings import FIT, KINDS, LOG
-from server.commands import main
+from server.cli.main import main
 from tests.studying import Desk, Person
 
 ITEMS = 6

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.serving import COMMAND, Serving, wait_until
-from lore_active.folder import load
-from server.bots import run_bots
 from server.clock import now
-from server.control import Control
-from server.opening import open_study
+from server.collection.controls import Control
+from server.processes.bots import run_bots
+from server.study.loading import load
+from server.study.workspace import open_study
 from tests.living import write_study
 
 BOTS = 20
@@ -64,7 +64,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
         answers, models = "SELECT count(*) FROM answers", "SELECT count(*) FROM models"
         bots.start()
         grown(models, 2)
-        for what in ("server.work", "server.web"):
+        for what in ("server.processes.worker_process", "server.processes.web_process"):
             for number in server.children(what):
                 os.kill(number, signal.SIGKILL)
             grown(answers, 40)
@@ -72,7 +72,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
         control.exclude("test", 3, "too fast")
         grown(models, 1)
         control.pause("test")
-        for number in server.children("server.work"):
+        for number in server.children("server.processes.worker_process"):
             os.kill(number, signal.SIGKILL)
         control.resume("test")
         grown(answers, 40)

@@ -11,15 +11,16 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server import png
-from server.commands import main
-from server.exports import EXPORTS
-from server.monitoring.watch import Watch
-from server.places import place
-from server.reporting import making, methods, page, stimuli
-from server.reporting.contents import unnamed
-from server.reporting.gathering import MOST_NUMBERS
-from server.reporting.references import cited
+from server.cli.main import main
+from server.exports.downloads import DOWNLOADS
+from server.monitor.feed import Watch
+from server.paths import place
+from server.report.contents import unnamed
+from server.report.data import MOST_NUMBERS
+from server.report.references import cited
+from server.report.report import methods, page, stimuli
+from server.report.report import report as make_report
+from server.study.samples import png
 from tests.living import write_study
 from tests.reported import CODE, HARM, QUESTION, WHO, carried, collected, written
 from tests.studying import Desk
@@ -34,7 +35,7 @@ def desk(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(desk):
-    return making.report(desk.database, desk.study, desk.clock)
+    return make_report(desk.database, desk.study, desk.clock)
 
 
 class Seen(HTMLParser):
@@ -152,7 +153,7 @@ def test_nobody_is_named_unless_asked_for(desk, made):
     assert "c0ffee" not in made.page
     assert "Ada" not in made.page
     assert "It was participant 4" in Seen(made.page).text
-    named = making.report(desk.database, desk.study, desk.clock, with_names=True).page
+    named = make_report(desk.database, desk.study, desk.clock, with_names=True).page
     text = Seen(named).text
     assert WHO in text
     assert "Ada" in text
@@ -177,7 +178,7 @@ def test_links_that_name_people_are_not_told(tmp_path):
         desk.service.arrive({"PROLIFIC_PID": "nobodys-business", "SESSION_ID": "first"})
         desk.service.arrive({"PROLIFIC_PID": "nobodys-business", "SESSION_ID": "second"})
         assert desk.rows("SELECT kind FROM events") == [("entry",)]
-        page = "".join(EXPORTS["report.html"].write(desk.database, desk.study))
+        page = "".join(DOWNLOADS["report.html"].write(desk.database, desk.study))
         watch = Watch(desk.database, desk.study, desk.clock)
         assert b"nobodys-business" in watch.update(True).plain
         assert b"nobodys-business" not in watch.update(False).plain
@@ -301,7 +302,7 @@ def _refused(*arguments):
 def test_an_empty_study_has_a_report_too(tmp_path):
     desk = Desk(tmp_path / "new")
     try:
-        made = making.report(desk.database, desk.study, desk.clock)
+        made = make_report(desk.database, desk.study, desk.clock)
     finally:
         desk.close()
     text = Seen(made.page).text

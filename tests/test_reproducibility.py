@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(
 
 def verified(folder, **chosen):
     # Without `--verify`: whether a difference is within the tolerance depends on last bits.
-    return json.loads(run("-m", "server.commands", "replay", folder, "--json", **chosen))
+    return json.loads(run("-m", "server.cli.main", "replay", folder, "--json", **chosen))
 
 
 def test_results_are_the_same_bits_whatever_the_libraries_would_have_chosen():
@@ -102,8 +102,8 @@ def test_numpy_is_told_in_the_names_that_its_version_knows():
 
 THREADS = """
 import lore_active, hashlib
-from lore_active.learner import Learner
-from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.learner.learner import Learner
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 learner = Learner(12, seed=1)
 learner.add(simulated_answers(gaussian_space(12, 3, 1), 360, 2))
 learner.audit()

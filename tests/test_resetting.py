@@ -8,10 +8,10 @@ import sqlite3
 import pytest
 from click.testing import CliRunner
 
-from server.commands import main
-from server.holding import Hold
-from server.holdings import Holdings, of_folder
-from server.store import backups
+from server.cli.main import main
+from server.status.contents import Holdings, of_folder
+from server.store.recovery import backups
+from server.study.lock import Hold
 from tests.studying import Desk, Person
 
 TOML = "[session]\ntrials = 6\npractice = 0\nfeedback = false\n[budget]\nanswers = 18\n"
@@ -129,7 +129,7 @@ def test_reset_asks_first_and_needs_a_terminal_for_that(folder, monkeypatch):
     said = run("reset", folder, code=2)
     assert "Not an interactive terminal: add --yes to confirm." in said
     assert (folder / "study.db").exists()
-    monkeypatch.setattr("server.resetting._interactive", lambda: True)
+    monkeypatch.setattr("server.cli.terminal.interactive", lambda: True)
     said = run("reset", folder, code=1, input="n\n")
     assert "open; 6 simulated answers" in said and (folder / "study.db").exists()
     run("reset", folder, input="y\n")

@@ -8,9 +8,9 @@ import sqlite3
 
 import pytest
 
-from server.passwords import set_password
-from server.security import FIRST_WAIT_MS, FREE_FAILURES, IDLE_MS, LONGEST_WAIT_MS, network
-from server.views.guard import POLICY
+from server.auth.passwords import set_password
+from server.auth.sessions import FIRST_WAIT_MS, FREE_FAILURES, IDLE_MS, LONGEST_WAIT_MS, network
+from server.views.access import POLICY
 from tests.living import write_study
 from tests.watching import PASSWORD, Hand, application, csrf, door, guarded_study, post, sign_in
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import COMMAND, Serving, wait_until
-from server.bots import Browser, Page
-from server.commands import main
+from server.cli.main import main
+from server.processes.bots import Browser, Page
 from tests.living import write_study
 
 TOML = """

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from server.service import UnknownParticipant, UnknownQuestion
-from server.stages import CONTINUED, Turned, Welcome
+from server.collection.screens import CONTINUED, Turned, Welcome
+from server.collection.service import UnknownParticipant, UnknownQuestion
 from tests.studying import Desk
 
 SHORT = "[session]\ntrials = 6\npractice = 0\nbreak_every = 0\nfeedback = false\n"

@@ -14,23 +14,26 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lore_active import snapshot
-from lore_active.observers import Habits, Observer
-from server import exporting, log, simulated, template
-from server.bots import Bot, Browser, space_of
+from lore_active.learner import snapshot
+from lore_active.simulation.observers import Habits, Observer
+from server.cli.main import main
 from server.clock import now
-from server.commands import main
-from server.counting import answer_counts, participant_counts, simulated_left_out
-from server.exports import ALL, Choice
-from server.monitoring.reading import Reader
-from server.opening import open_study
-from server.replaying import replay
-from server.reporting.making import report
-from server.stages import CONTINUED, Turned
-from server.store import chain_verification, collection
-from server.store import monitoring as store
+from server.collection import simulated
+from server.collection.screens import CONTINUED, Turned
+from server.exports import folder as export_folder
+from server.exports import log
+from server.exports.tables import ALL, Choice
+from server.learning.verification import verify
+from server.learning.worker import Worker
+from server.monitor.reader import Reader
+from server.processes.bots import Bot, Browser, space_of
+from server.report.report import report
+from server.status.counting import answer_counts, participant_counts, simulated_left_out
+from server.store import collection, summaries
 from server.store.database import Database
-from server.worker import Worker
+from server.store.hash_chain import verification as chain_verification
+from server.study.samples import template
+from server.study.workspace import open_study
 from tests.living import LiveServer, write_study
 from tests.studying import Desk, Person
 
@@ -82,7 +85,7 @@ def bots(desk, worker, many=2):
 
 
 def counts(desk):
-    people = desk.database.read(store.people)
+    people = desk.database.read(summaries.people)
     left_out = desk.database.read(simulated_left_out)
     return (
         desk.database.read(answer_counts),
@@ -91,7 +94,7 @@ def counts(desk):
 
 
 def verified(desk):
-    return replay(desk.database, desk.study, time.perf_counter).mismatches
+    return verify(desk.database, desk.study, time.perf_counter).mismatches
 
 
 # ---- counting and the model ---------------------------------------------------------------------
@@ -343,7 +346,7 @@ def test_every_format_marks_them_and_leaves_them_out_of_a_real_study(desk, tmp_p
 
     def write(name, choice=ALL):
         out = tmp_path / name
-        exporting.write(desk.database, desk.study, out, formats, choice)
+        export_folder.write(desk.database, desk.study, out, formats, choice)
         return out
 
     only = write("only")
@@ -392,7 +395,7 @@ def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     study, database, lines = log.load(path, tmp_path / "again.db", now)
     assert database.read(answer_counts) == counts(desk)[0]
     assert database.read(collection.simulated_numbers) == [1, 2]
-    assert replay(database, study, time.perf_counter, lines).mismatches == []
+    assert verify(database, study, time.perf_counter, lines).mismatches == []
     database.close()
 
 
@@ -505,7 +508,7 @@ def test_an_older_database_opens_keeps_its_chain_and_replays(old, tmp_path):
     assert database.read(collection.simulated_numbers) == []
     counted = database.read(answer_counts)
     assert (counted.answers, counted.simulated, counted.simulated_left_out) == (24, 0, 0)
-    assert replay(database, study, time.perf_counter).mismatches == []
+    assert verify(database, study, time.perf_counter).mismatches == []
     database.close()
 
 

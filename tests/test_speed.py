@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from server.bots import Browser, Page
-from server.commands import main
-from server.monitoring.watch import Watch
+from server.cli.main import main
+from server.monitor.feed import Watch
+from server.processes.bots import Browser, Page
 from tests.living import Clock, LiveServer, write_study
 
 TRIALS = 30

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 )
 
 from lore_active.errors import InvalidParameter
-from server.stages import CONTINUED, Welcome
-from server.store import chain_verification
+from server.collection.screens import CONTINUED, Welcome
 from server.store import collection as store
+from server.store.hash_chain import verification as chain_verification
 from tests.studying import Desk
 
 BUDGET = 24

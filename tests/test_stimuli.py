@@ -8,12 +8,12 @@ import struct
 import numpy as np
 import pytest
 
-from lore_active.folder import InvalidStudy, check, load
-from lore_active.positions import read_positions
-from lore_active.signatures import MEDIA
-from lore_active.stimuli import natural
-from lore_active.study import Catch
-from server import png
+from server.study.config import Catch
+from server.study.items.file_types import MEDIA
+from server.study.items.positions import read_positions
+from server.study.items.stimuli import natural
+from server.study.loading import InvalidStudy, check, load
+from server.study.samples import png
 from tests.studies import SOUND_FILES, jpeg, only, riff, small_study, told, write
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lore_active import InvalidParameter
-from lore_active.path import Audit
-from lore_active.stopping import Progress, RankSettled, Unchanged, wilson
+from lore_active.rank.cross_validation import Audit
+from lore_active.rank.significance import wilson
+from lore_active.stopping.rules import Progress, RankSettled, Unchanged
 
 
 def audit(answers, rank=3, odds=(20.0, 6.0), **gaps):

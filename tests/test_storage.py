@@ -28,10 +28,10 @@ from benchmarks.losing import (
 )
 from benchmarks.serving import COMMAND, wait_until
 from server.clock import now
-from server.guarding import Guard
-from server.launch import Supervisor
+from server.processes.child import WebChild
+from server.processes.file_guard import Guard
+from server.processes.supervisor import Supervisor
 from server.store.database import Database
-from server.supervised import WebChild
 from tests.living import write_study
 
 TOML = """

@@ -7,13 +7,14 @@ import threading
 
 import pytest
 
-from server.store import collection, learning, models, versions
-from server.store import writer as module
-from server.store.connection import PRAGMAS
+from server.store import collection, journal, models
 from server.store.database import Database, connect
-from server.store.errors import StoreError
-from server.store.learning import Step
-from server.store.versions import NewerDatabase
+from server.store.journal import Step
+from server.store.sqlite import migration
+from server.store.sqlite import writer as module
+from server.store.sqlite.connection import PRAGMAS
+from server.store.sqlite.errors import StoreError
+from server.store.sqlite.migration import NewerDatabase
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_migrations_are_recorded_and_not_repeated(tmp_path):
 
 def test_a_migration_that_fails_leaves_nothing(tmp_path, monkeypatch):
     broken = [(1, "half", "CREATE TABLE one (x);\nCREATE TABLE one (x);\n")]
-    monkeypatch.setattr(versions, "_migrations", lambda: broken)
+    monkeypatch.setattr(migration, "_migrations", lambda: broken)
     with pytest.raises(StoreError, match="already exists"):
         Database(tmp_path / "study.db", lambda: 5)
     found = sqlite3.connect(tmp_path / "study.db")
@@ -165,7 +166,7 @@ def test_threads_that_read_apart_share_one_connection(database):
 def test_a_rule_is_overruled_by_reopening_what_it_called_settled(database):
     def step(number, at, settled):
         def work(c):
-            learning.add_step(c, Step(number, at, 0, 0, 0, "audit", 0, (), number, "", {}))
+            journal.add_step(c, Step(number, at, 0, 0, 0, "audit", 0, (), number, "", {}))
             models.add_decision(c, number, settled, settled, 2, "", "[]")
 
         database.write(work)

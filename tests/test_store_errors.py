@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from server.store import rescue
-from server.store import writer as module
 from server.store.database import Database, connect
-from server.store.errors import (
+from server.store.recovery import rescue
+from server.store.sqlite import writer as module
+from server.store.sqlite.errors import (
     Busy,
     CannotOpen,
     Damaged,
@@ -31,7 +31,7 @@ from server.store.errors import (
     StoreError,
     WriterFailed,
 )
-from server.store.files import FileIds
+from server.store.sqlite.files import FileIds
 
 posix = pytest.mark.skipif(os.name != "posix", reason="open files cannot be deleted there")
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lore_active import LORE, InvalidTriplets, LoreError, as_triplets
-from lore_active.formats import read_table
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.tables import ROLES, WEIGHT, known_headers
-from server.commands import main
+from lore_active.data.columns import ROLES, WEIGHT, known_headers
+from lore_active.data.formats import read_table
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import main
 
 NAMES = [f"fruit{number:02d}" for number in range(12)]
 ANSWERS = simulated_answers(gaussian_space(12, 2, 1), 300, 2)

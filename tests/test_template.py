@@ -14,14 +14,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from lore_active.folder import check, load
-from lore_active.meanings import MEANINGS, TABLES
-from lore_active.positions import read_positions
-from lore_active.settings import all_keys, read, rule_of
-from lore_active.study import Study
-from server import colours
-from server.passwords import verify
-from server.template import study_toml, write_study
+from server.auth.passwords import verify
+from server.study.config import Study
+from server.study.descriptions import MEANINGS, TABLES
+from server.study.items.positions import read_positions
+from server.study.loading import check, load
+from server.study.parsing import all_keys, read, rule_of
+from server.study.samples import colours
+from server.study.samples.template import study_toml, write_study
 from tests.studies import small_study
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))

@@ -10,7 +10,8 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from lore_active import InvalidParameter, InvalidTriplets, as_triplets, formats
+from lore_active import InvalidParameter, InvalidTriplets, as_triplets
+from lore_active.data import formats
 
 ROWS = [[0, 1, 2], [2, 0, 3], [3, 1, 0]]
 

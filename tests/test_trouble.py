@@ -18,11 +18,12 @@ import pytest
 
 from benchmarks.killing import Client
 from benchmarks.serving import wait_until
-from server.launch import Supervisor
-from server.monitoring.watch import Watch
-from server.replaying import replay
-from server.store import learning
-from server.worker import CannotRebuild, NotANumber
+from server.learning.state_hash import NotANumber
+from server.learning.verification import verify
+from server.learning.worker import CannotRebuild
+from server.monitor.feed import Watch
+from server.processes.supervisor import Supervisor
+from server.store import journal
 from tests.living import write_study
 from tests.studying import Desk, Person
 
@@ -42,7 +43,7 @@ WAIT = "import sys; sys.stdin.read()"
 SHORT_OF_MEMORY = """
 import resource, runpy
 resource.setrlimit(resource.RLIMIT_AS, (2**27, 2**27))
-runpy.run_module("server.work", run_name="__main__", alter_sys=True)
+runpy.run_module("server.processes.worker_process", run_name="__main__", alter_sys=True)
 """
 
 
@@ -110,7 +111,7 @@ def test_poisoned_rows_are_set_aside_and_named_and_the_rest_is_learnt_from(desk)
     # The study goes on, a restarted worker leaves the same rows out, and so does a replay.
     collect(desk, worker, 10)
     assert desk.worker().last == worker.last
-    found = replay(desk.database, desk.study, time.perf_counter).mismatches
+    found = verify(desk.database, desk.study, time.perf_counter).mismatches
     assert [(one.table, one.row, one.step) for one in found] == [
         ("queries", question, None),
         ("answers", neither, None),
@@ -138,7 +139,7 @@ def set_aside(desk):
 def test_a_damaged_snapshot_is_no_loss(desk, capsys):
     worker = desk.worker()
     collect(desk, worker, 30)
-    step, document, arrays = desk.database.read(learning.snapshot)
+    step, document, arrays = desk.database.read(journal.snapshot)
     assert worker._replayed((step, document, arrays))[0] == worker.last
     held = dict(np.load(io.BytesIO(arrays)))
     held["asker_embedding"] = np.full_like(held["asker_embedding"], np.nan)
@@ -147,7 +148,7 @@ def test_a_damaged_snapshot_is_no_loss(desk, capsys):
     noise = np.random.default_rng(1).bytes(len(arrays))
     cut = document[: len(document) // 2]
     for harm in ((cut, arrays), (document, noise), (document, packed.getvalue())):
-        desk.database.write(lambda c, harm=harm: learning.save_snapshot(c, step, *harm))
+        desk.database.write(lambda c, harm=harm: journal.save_snapshot(c, step, *harm))
         again = desk.worker()
         assert again.last == worker.last
         assert np.isfinite(again.learner.model.asker.embedding).all()

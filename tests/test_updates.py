@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lore_active import path, updates
-from lore_active.luck import STILL_VOUCHED, VOUCHED
-from lore_active.observers import Habits, gaussian_space, simulated_answers
-from lore_active.triplets import as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.learner import updates
+from lore_active.rank import cross_validation
+from lore_active.rank.significance import STILL_VOUCHED, VOUCHED
+from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
 
 ITEMS = 25
 FAIR, HARD = 300, 600
@@ -35,7 +36,7 @@ def audited(answers, unselected, last=()):
 
 def test_what_hard_questions_hide_the_model_that_asks_vouches_for(noisy):
     answers, unselected = noisy
-    assert path.audit(answers, 0).rank == 0
+    assert cross_validation.audit(answers, 0).rank == 0
     found, asker = audited(answers, unselected)
     assert asker.beyond_guessing >= VOUCHED
     assert found.rank == 1
@@ -55,7 +56,7 @@ def test_what_was_found_is_not_lost_to_a_weak_audit():
 
 def test_guesses_are_not_vouched_for():
     answers, unselected = mixed(4, fair=0)
-    for last in ((), [replace(path.audit(answers, 0), rank=1)]):
+    for last in ((), [replace(cross_validation.audit(answers, 0), rank=1)]):
         found, asker = audited(answers, np.ones_like(unselected), last)
         assert asker.beyond_guessing < STILL_VOUCHED
         assert found.rank == 0

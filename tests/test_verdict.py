@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lore_active import Learner, criteria
-from lore_active.criteria import Criterion
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.stopping import Progress, RankSettled, wilson
-from lore_active.verdict import STAGES, Collection, Findings, verdict
-from server.commands import main
-from server.monitoring.watch import Watch
-from server.replaying import _as_far_as_told, replay
-from server.reporting import making
+from lore_active import Learner
+from lore_active.rank.significance import wilson
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from lore_active.stopping import criteria
+from lore_active.stopping.criteria import Criterion
+from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.stages import STAGES, Collection, Findings
+from lore_active.stopping.verdict import verdict
+from server.cli.main import main
+from server.learning.verification import _as_far_as_told, verify
+from server.monitor.feed import Watch
+from server.report.report import report as make_report
 from tests import stages
 from tests.crowd import Person
 from tests.stages import BUILDERS, said
@@ -59,11 +62,11 @@ def test_everything_says_the_same(tmp_path, name):
         assert "chance: 50 %" in where["predicted"]
     _assert_charts_agree(data, found.has_rank)
     # The report and its methods text.
-    report = making.report(desk.database, desk.study, desk.clock)
+    report = make_report(desk.database, desk.study, desk.clock)
     assert found.headline in report.page
     assert found.methods in report.page
     # Replay makes the same of it again, to the last bit.
-    again = replay(desk.database, desk.study, lambda: 0.0)
+    again = verify(desk.database, desk.study, lambda: 0.0)
     assert again.mismatches == []
     assert again.verdict["headline"] == found.headline
     desk.close()

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lore_active import LORE, InvalidTriplets, Learner, as_triplets, asking, odds, path
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.rivals import METHODS
-from lore_active.simulation import LoggedPeople
-from lore_active.triplets import MAX_REPEATED
-from server.commands import main
+from lore_active import LORE, InvalidTriplets, Learner, as_triplets
+from lore_active.acquisition import model as acquisition_model
+from lore_active.data.comparisons import MAX_REPEATED
+from lore_active.rank import cross_validation, evidence
+from lore_active.simulation.baselines import METHODS
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from lore_active.simulation.run import LoggedPeople
+from server.cli.main import main
 
 ITEMS = 10
 ANSWERS = simulated_answers(gaussian_space(ITEMS, 2, 1), 200, 2)
@@ -71,16 +73,16 @@ def test_a_learner_takes_whole_weights_as_answers():
 
 
 def test_cross_validation_and_evidence_count_them_or_refuse():
-    found, wanted = path.audit(WHOLE, 5), path.audit(EACH, 5)
+    found, wanted = cross_validation.audit(WHOLE, 5), cross_validation.audit(EACH, 5)
     assert (found.rank, found.answers) == (wanted.rank, wanted.answers)
     assert found.evidence == wanted.evidence
-    assert odds.log_odds(WHOLE, 2) == odds.log_odds(EACH, 2)
+    assert evidence.log_odds(WHOLE, 2) == evidence.log_odds(EACH, 2)
     with pytest.raises(InvalidTriplets, match="cross-validation counts answers one by one"):
-        path.audit(PARTS, 5)
+        cross_validation.audit(PARTS, 5)
     with pytest.raises(InvalidTriplets, match="the marginal likelihood counts answers one by one"):
-        odds.log_odds(PARTS, 2)
+        evidence.log_odds(PARTS, 2)
     with pytest.raises(InvalidTriplets, match="the acquisition model counts each answer once"):
-        asking.chosen(PARTS, np.ones(200, dtype=bool), 5, 2)
+        acquisition_model.chosen(PARTS, np.ones(200, dtype=bool), 5, 2)
 
 
 def test_compared_methods_count_them_or_say_why_not(tmp_path):

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lore_active import Learner, snapshot
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.settings import all_keys
-from server import supposing, telling
-from server.commands import main
-from server.store import monitoring
-from server.trajectories import what_if
+from lore_active import Learner
+from lore_active.learner import snapshot
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import main
+from server.cli.replay import what_if_table
+from server.learning import what_if as supposing
+from server.learning.trajectories import what_if
+from server.store import summaries
+from server.study.parsing import all_keys
 from tests.studying import Desk, Person
 
 TOML = """
@@ -60,7 +62,7 @@ def desk(tmp_path_factory):
 
 
 def suppose(desk, *words):
-    people = desk.database.read(monitoring.people)
+    people = desk.database.read(summaries.people)
     change = supposing.read(words, desk.study.settings, people)
     return what_if(desk.database, desk.study, change, time.perf_counter), change
 
@@ -73,7 +75,7 @@ def test_supposing_what_was_gives_what_was(desk):
     assert found.original.stopped_at is not None
     assert found.answers_saved == 0
     assert found.same_pool is None
-    lines = list(telling.table(found, change, desk.study))
+    lines = list(what_if_table(found, change, desk.study))
     assert sum("stop" in line for line in lines) == 1
     assert "Answers saved: 0." in lines
 
@@ -84,7 +86,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     assert strict.what_if.stopped_at is None
     assert (strict.answers_saved, strict.answers_missing) == (None, None)
     assert any(
-        "would not have been enough" in one for one in telling.table(strict, change, desk.study)
+        "would not have been enough" in one for one in what_if_table(strict, change, desk.study)
     )
     # On every processor the rule is content more than once, but not at the same numbers of answers:
     # asked for as many as there were at a later time, it stops no earlier than then.
@@ -98,7 +100,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     assert later.answers_missing == later.what_if.stopped_at - later.original.stopped_at
     assert (
         "Answers missing at the original's stop"
-        in list(telling.table(later, change, desk.study))[-1]
+        in list(what_if_table(later, change, desk.study))[-1]
     )
 
 
@@ -118,7 +120,7 @@ def test_without_somebody_is_as_if_they_had_never_answered(desk):
         last.answers,
     )
     assert last.fitted == last.answers - catches
-    people = desk.database.read(monitoring.people)
+    people = desk.database.read(summaries.people)
     for names in ("exclude=P1,someone3", "exclude=№ 1,PROLIFIC_PID=someone3,4"):
         assert supposing.read([names], desk.study.settings, people).exclude == (1, 4)
 
@@ -133,7 +135,7 @@ def test_another_selector_chooses_among_what_was_asked(desk):
     assert found.what_if.answers == found.same_pool.answers == len(questions)
     assert {point.lam for point in found.what_if.points} == {0.01}
     assert found.what_if.points != found.same_pool.points
-    head = next(telling.table(found, change, desk.study))
+    head = next(what_if_table(found, change, desk.study))
     assert head.split("  ")[0] == "" and "same pool, fisher" in head
     again, _ = suppose(desk, "learning.selector=random", "lam=0.01")
     assert again.what_if == found.what_if

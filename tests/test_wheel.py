@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.serving import Serving
-from server.bots import Browser
+from server.processes.bots import Browser
 from tests.living import write_study
 
 ROOT = Path(__file__).parent.parent

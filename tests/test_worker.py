@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from lore_active.pacing import rest_after_audit
-from server.store import learning
-from server.worker import Worker
+from lore_active.learner.cadence import rest_after_audit
+from server.learning.worker import Worker
+from server.store import journal
 from tests.studying import Desk, Person
 
 TOML = """
@@ -160,10 +160,10 @@ def test_skips_and_lapsed_leases_leave_questions_free(desk):
         stage = desk.answer(stage, "skip")
     worker.turn()
     assert worker.learner.estimate.answers == 0
-    out = desk.database.read(lambda c: learning.out(c, desk.now, 10**9))
+    out = desk.database.read(lambda c: journal.out(c, desk.now, 10**9))
     assert out
     desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
-    assert desk.database.read(lambda c: learning.out(c, desk.now, 10**9)) == []
+    assert desk.database.read(lambda c: journal.out(c, desk.now, 10**9)) == []
 
 
 def test_what_is_out_is_not_asked_again(desk):

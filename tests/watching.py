@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from server.app import create_app
-from server.passwords import set_password
+from server.auth.passwords import set_password
 from tests.living import write_study
 
 PASSWORD = "correct horse battery"

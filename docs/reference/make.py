@@ -26,20 +26,26 @@ from docs.reference.meanings import (
     PRIOR_ARRAYS,
     ROWS,
 )
-from lore_active.criteria import TITLES, WAITS
-from lore_active.verdict import STAGES, Stage
-from server import psych_ds
+from lore_active.stopping.criteria import TITLES, WAITS
+from lore_active.stopping.stages import STAGES, Stage
 from server.app import create_app
+from server.cli.main import main as lore_active
 from server.clock import now
-from server.columns import MEANINGS
-from server.commands import main as lore_active
-from server.exchange import SALMON, TRIPLETTOOLS, TRIPLETTOOLS_EMBEDDING, TRIPLETTOOLS_ITEMS
-from server.exports import ANSWERS, EXPORTS, ITEMS, PARTICIPANTS, Choice
-from server.prior_files import MEANINGS as PRIOR
-from server.prior_files import columns as prior_columns
-from server.store import dumping
+from server.exports import psych_ds
+from server.exports.dictionary import MEANINGS
+from server.exports.downloads import DOWNLOADS
+from server.exports.imported import MEANINGS as PRIOR
+from server.exports.imported import columns as prior_columns
+from server.exports.other_programs import (
+    SALMON,
+    TRIPLETTOOLS,
+    TRIPLETTOOLS_EMBEDDING,
+    TRIPLETTOOLS_ITEMS,
+)
+from server.exports.tables import ANSWERS, ITEMS, PARTICIPANTS, Choice
+from server.store import archive
 from server.store.tables import SECRET
-from server.template import write_study
+from server.study.samples.template import write_study
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -190,7 +196,8 @@ def columns() -> Iterator[str]:
         "",
     ]
     yield from _table(
-        ("on the monitor", "holds"), ((f"`{one.name}`", one.words) for one in EXPORTS.values())
+        ("on the monitor", "holds"),
+        ((f"`{one.name}`", one.description) for one in DOWNLOADS.values()),
     )
     yield from ["## csv", ""]
     items = tuple(ITEMS)
@@ -275,7 +282,7 @@ def _stored() -> dict[str, dict[str, str]]:
         app = _application(Path(home))
         (served,) = app.extensions["studies"].values()
         found: dict[str, dict[str, str]] = served.database.read(
-            lambda c: {table: dumping.columns(c, table) for table in dumping.LOGGED}
+            lambda c: {table: archive.columns(c, table) for table in archive.LOGGED}
         )
         served.database.close()
     return found

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
-from lore_active.observers import Habits
-from server.colours import colours
-from server.passwords import set_password
-from server.reporting import making
-from server.store import collection, learning
-from server.template import write_study
-from server.worker import Worker
+from lore_active.simulation.observers import Habits
+from server.auth.passwords import set_password
+from server.learning.worker import Worker
+from server.report.report import report as make_report
+from server.store import collection, journal
+from server.study.samples.colours import colours
+from server.study.samples.template import write_study
 from tests.crowd import Person
 from tests.living import LiveServer
 
@@ -88,7 +88,7 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
 def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None:
     """The whole page, in every window."""
     served = server.studies["colours"]
-    served.database.write(lambda c: learning.beat(c, served.service.clock(), 1, "waiting", ""))
+    served.database.write(lambda c: journal.beat(c, served.service.clock(), 1, "waiting", ""))
     for name in SHOWN[stage]:
         size, scheme = WINDOWS[name]
         page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
@@ -111,7 +111,7 @@ def picture_of_report(browser: Browser, server: LiveServer, out: Path) -> None:
     """The beginning of the report, from disk."""
     served = server.studies["colours"]
     file = served.study.folder / "report.html"
-    file.write_text(making.report(served.database, served.study, served.service.clock).page)
+    file.write_text(make_report(served.database, served.study, served.service.clock).page)
     page = browser.new_page(viewport={"width": 1300, "height": 2300}, reduced_motion="reduce")
     page.goto(f"file://{file}")
     page.wait_for_selector("body[data-drawn]")

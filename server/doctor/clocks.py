@@ -11,7 +11,7 @@ from pathlib import Path
 
 from server.clock import now
 from server.doctor.finding import Finding, ok, problem, warning
-from server.opening import DATABASE
+from server.study.workspace import DATABASE
 
 LATEST_YEAR = 2100
 WATCHED_SECONDS = 0.2

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lore_active.folder import InvalidStudy, load
-from server import passwords
+from server.auth import passwords
 from server.doctor.finding import Finding, ok, problem, warning
-from server.opening import DATABASE
-from server.store import backups
+from server.store.recovery import backups
+from server.study.loading import InvalidStudy, load
+from server.study.workspace import DATABASE
 
 SHOWN = 5
 

@@ -15,9 +15,8 @@ import numba
 import numpy as np
 import scipy
 
-import lore_active
-from lore_active import __version__
-from lore_active.warming import warm
+from lore_active import __version__, embedding
+from lore_active.warmup import warm
 from server.doctor.finding import Finding, ok, problem, size, warning
 
 # STRICT tables came with this one.
@@ -127,7 +126,7 @@ def _kernels() -> Finding:
 def _kept() -> bool:
     """Whether compiled code can be written where numba looks for it."""
     named = os.environ.get("NUMBA_CACHE_DIR")
-    places = [Path(named)] if named else [Path(lore_active.__file__).parent / "__pycache__"]
+    places = [Path(named)] if named else [Path(embedding.__file__).parent / "__pycache__"]
     if not named:
         places.append(Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")))
     for place in places:

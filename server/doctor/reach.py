@@ -16,11 +16,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lore_active.errors import LoreError
-from lore_active.folder import InvalidStudy, load
 from server.doctor.finding import Finding, ok, problem, warning
-from server.launch import Supervisor
-from server.rehearsing import DATA, copied
-from server.template import write_study
+from server.processes.rehearsal import DATA, copied
+from server.processes.supervisor import Supervisor
+from server.study.loading import InvalidStudy, load
+from server.study.samples.template import write_study
 
 WAIT_SECONDS = 90.0
 SLOW_SECONDS = 1.0

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from server.store.connection import Connection, connect, create_private, for_reading
-from server.store.errors import Busy, Damaged, WrongFiles, classified
-from server.store.files import FileIds, OpenFiles
-from server.store.versions import migrate
-from server.store.writer import KNOCK_MS, Failure, Writer
+from server.store.sqlite.connection import Connection, connect, create_private, for_reading
+from server.store.sqlite.errors import Busy, Damaged, WrongFiles, classified
+from server.store.sqlite.files import FileIds, OpenFiles
+from server.store.sqlite.migration import migrate
+from server.store.sqlite.writer import KNOCK_MS, Failure, Writer
 
 __all__ = ["Connection", "Database", "connect", "create_private"]
 

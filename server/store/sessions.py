@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from server.store.database import Connection
-from server.store.monitoring import ANSWERS, AnswerRow, EventRow, Person, all_events
+from server.store.summaries import ANSWERS, AnswerRow, EventRow, Person, all_events
 
 # What is decided about a participant; the other events name those who decided, or links.
 DECISIONS = ("exclude", "restore")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from flask import Flask, Response, request, url_for
 
-from lore_active.contrast import palette
-from lore_active.study import LIGHT_GREY
+from server.study.config import LIGHT_GREY
+from server.study.contrast import palette
 
 # For addresses that change with their content.
 KEPT = f"public, max-age={365 * 86400}, immutable"

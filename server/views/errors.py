@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from lore_active.study import Study
-from server.store.errors import StoreError
+from server.store.sqlite.errors import StoreError
+from server.study.config import Study
 
 # For addresses outside every study.
 NOBODYS = Study(title="lore-active")

@@ -18,14 +18,14 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from lore_active.errors import InvalidParameter
-from server import exclusion_effect
-from server.control import Control, whole
-from server.security import Refused
-from server.views import guard
-from server.views.guard import open_to
+from server.auth.sessions import Refused
+from server.collection.controls import Control, whole
+from server.learning import exclusion_effect
+from server.views import access
+from server.views.access import open_to
 
 pages = Blueprint("experimenter", __name__, url_prefix="/monitor")
-guard.protect(pages)
+access.protect(pages)
 
 
 @pages.get("/")
@@ -47,14 +47,14 @@ def sign_in() -> AnyResponse:
     if name not in studies:
         # Any study's database and password do for the work that must be done.
         any_study = next(iter(studies))
-        return _refused(name, guard.access(any_study).refuse(password, name, address))
-    old = request.cookies.get(guard.session_cookie(name), "")
-    found = guard.access(name).sign_in(password, request.form.get("who", ""), address, old)
+        return _refused(name, access.access(any_study).refuse(password, name, address))
+    old = request.cookies.get(access.session_cookie(name), "")
+    found = access.access(name).sign_in(password, request.form.get("who", ""), address, old)
     if isinstance(found, Refused):
         return _refused(name, found)
     response = redirect(url_for("monitor.show", study=name), 303)
-    guard.keep(response, guard.session_cookie(name), found.token, days=7)
-    response.delete_cookie(guard.DOOR, path="/monitor")
+    access.keep(response, access.session_cookie(name), found.token, days=7)
+    response.delete_cookie(access.DOOR, path="/monitor")
     return response
 
 
@@ -77,15 +77,15 @@ def _spoken(seconds: int) -> str:
 
 
 def _door(name: str, words: str = "", code: int = 200) -> AnyResponse:
-    token = guard.door_token()
+    token = access.door_token()
     known = [
         one
         for one in current_app.extensions["studies"].values()
-        if guard.session_of(one.study.name) is not None
+        if access.session_of(one.study.name) is not None
     ]
     page = render_template("monitor/door.html", csrf=token, name=name, words=words, known=known)
     response = make_response(page, code)
-    guard.keep(response, guard.DOOR, token, days=1, strict=True)
+    access.keep(response, access.DOOR, token, days=1, strict=True)
     return response
 
 
@@ -93,8 +93,8 @@ def _door(name: str, words: str = "", code: int = 200) -> AnyResponse:
 @open_to("experimenter")
 def sign_out() -> AnyResponse:
     """End this session."""
-    cookie = guard.session_cookie(g.served.study.name)
-    guard.access(g.served.study.name).sign_out(request.cookies[cookie])
+    cookie = access.session_cookie(g.served.study.name)
+    access.access(g.served.study.name).sign_out(request.cookies[cookie])
     response = redirect(url_for("experimenter.studies"), 303)
     response.delete_cookie(cookie, path="/monitor")
     return response
@@ -157,7 +157,7 @@ def effect(number: int) -> AnyResponse:
 def make_link() -> AnyResponse:
     """A new link for looking."""
     name = g.served.study.name
-    token = guard.access(name).make_link(g.session.who, request.form.get("label", ""))
+    token = access.access(name).make_link(g.session.who, request.form.get("label", ""))
     # Without a host: the one that a request names is anybody's word. The page knows its own.
     return make_response(jsonify(address=url_for("monitor.view", token=token)), 201)
 
@@ -166,7 +166,7 @@ def make_link() -> AnyResponse:
 @open_to("experimenter")
 def links() -> AnyResponse:
     """All links for looking that there are."""
-    found = guard.access(g.served.study.name).links()
+    found = access.access(g.served.study.name).links()
     return jsonify(links=[one.__dict__ for one in found])
 
 
@@ -175,7 +175,7 @@ def links() -> AnyResponse:
 def revoke_link(number: int) -> AnyResponse:
     """Shut a link."""
     try:
-        guard.access(g.served.study.name).revoke_link(g.session.who, number)
+        access.access(g.served.study.name).revoke_link(g.session.who, number)
     except InvalidParameter as error:
         return _problem(str(error))
     return _done()

@@ -8,8 +8,8 @@ from typing import Any
 from flask import Flask, current_app, jsonify, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from server.health import Checkup, State
-from server.monitoring.figures import SILENT_MS
+from server.monitor.figures import SILENT_MS
+from server.status.health import Checkup, State
 
 # How long requests have been waiting without one being finished; the server says so.
 STALLED = "lore_active.stalled"

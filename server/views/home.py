@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from flask import Flask, current_app, render_template, request
 
-from lore_active.study import LoadedStudy
-from server.holdings import openness
+from server.status.contents import openness
 from server.store import collection
-from server.store.errors import StoreError
+from server.store.sqlite.errors import StoreError
+from server.study.config import LoadedStudy
 
 WORDS = {
     "open": "open",

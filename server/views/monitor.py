@@ -16,15 +16,15 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
-from server.control import LIMITS
-from server.exports import EXPORTS
-from server.monitoring.watch import Watch
-from server.stimuli import stimulus_name
-from server.views import guard
-from server.views.guard import EVERYBODY, open_to
+from server.collection.controls import LIMITS
+from server.exports.downloads import DOWNLOADS
+from server.monitor.feed import Watch
+from server.study.items.display import stimulus_name
+from server.views import access
+from server.views.access import EVERYBODY, open_to
 
 pages = Blueprint("monitor", __name__, url_prefix="/monitor/<study>")
-guard.protect(pages)
+access.protect(pages)
 
 
 @pages.get("/")
@@ -36,7 +36,7 @@ def show() -> str:
         study=g.served.study,
         session=g.session,
         steers=g.session.role == "experimenter",
-        exports=EXPORTS.values(),
+        exports=DOWNLOADS.values(),
         limits={name: most for name, (_, most) in LIMITS.items()},
     )
 
@@ -101,7 +101,7 @@ def participant(number: int) -> AnyResponse:
 @open_to("experimenter")
 def export(name: str) -> Response:
     """A file to keep."""
-    found = EXPORTS.get(name)
+    found = DOWNLOADS.get(name)
     if found is None:
         abort(404)
     study = g.served.study
@@ -115,8 +115,8 @@ def export(name: str) -> Response:
 def view(token: str) -> AnyResponse:
     """A link for looking: remembered by the browser, so that its address is not passed on."""
     name = g.served.study.name
-    if guard.access(name).reader(token) is None:
+    if access.access(name).reader(token) is None:
         abort(404)
     response = redirect(url_for("monitor.show"), 303)
-    guard.keep(response, guard.link_cookie(name), token, days=90)
+    access.keep(response, access.link_cookie(name), token, days=90)
     return response

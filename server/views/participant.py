@@ -21,14 +21,15 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
-from lore_active.contrast import palette
-from server import simulated
-from server.closing_map import ClosingMap, closing_map
-from server.headers import SHUT
-from server.service import UnknownParticipant, UnknownQuestion
-from server.stages import Note, Side, Stage, Turned
-from server.views import incoming
+from server.collection import simulated
+from server.collection.screens import Note, Side, Stage, Turned
+from server.collection.service import UnknownParticipant, UnknownQuestion
+from server.monitor.closing_map import ClosingMap, closing_map
+from server.study.contrast import palette
+from server.views import requests
 from server.views.assets import KEPT
+from server.views.headers import SHUT
+from server.views.studies import find_study
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
@@ -43,8 +44,6 @@ NOT_TAKEN = 422
 
 @pages.url_value_preprocessor
 def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
-    from server.app import find_study
-
     assert values is not None
     find_study(values.pop("study"))
 
@@ -149,14 +148,14 @@ def answer(token: str) -> Reply:
     side = request.form.get("side", "")
     if side not in SIDES:
         abort(400)
-    timings = incoming.timings(request.form.get("timings", ""))
+    timings = requests.timings(request.form.get("timings", ""))
     stage = _or_unknown(
         lambda: g.served.service.answer(
             token,
             request.form.get("question", ""),
             side,
             _visit(),
-            incoming.milliseconds(timings.get("rt_ms")) if timings else None,
+            requests.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
         )
     )

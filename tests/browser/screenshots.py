@@ -8,8 +8,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from lore_active.positions import read_positions
-from server.template import write_study as write_sample
+from server.study.items.positions import read_positions
+from server.study.samples.template import write_study as write_sample
 from tests.browser.conftest import FLAGS, find_chromium
 from tests.browser.walking import Walk
 from tests.crowd import Person, take_turns

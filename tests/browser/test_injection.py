@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from server.passwords import set_password
+from server.auth.passwords import set_password
 from tests.browser.monitoring import monitor
 from tests.studies import write
 from tests.watching import PASSWORD

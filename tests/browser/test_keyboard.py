@@ -7,7 +7,7 @@ from itertools import cycle
 
 from playwright.sync_api import expect
 
-from server.stages import CONTINUED
+from server.collection.screens import CONTINUED
 from tests.browser.walking import WHOLE, Walk, rows
 from tests.living import write_study
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from server.security import FREE_FAILURES
+from server.auth.sessions import FREE_FAILURES
 from tests.browser.monitoring import answer, assert_sound, monitor, new_page, sign_in
 from tests.watching import guarded_study
 

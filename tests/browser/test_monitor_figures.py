@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.observers import gaussian_space
+from lore_active.simulation.observers import gaussian_space
 from tests.browser.monitoring import answer, assert_sound, monitor
 from tests.crowd import Person, take_turns
 from tests.living import Clock

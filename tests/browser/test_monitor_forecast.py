@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.observers import gaussian_space
+from lore_active.simulation.observers import gaussian_space
 from server.clock import now
-from server.worker import Worker
+from server.learning.worker import Worker
 from tests.browser.monitoring import assert_sound, confirm, monitor, wait_for
 from tests.crowd import Person, take_turns
 from tests.living import Clock

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from server.reporting import making
+from server.report.report import report as make_report
 from tests.browser.monitoring import new_page
 from tests.reported import collected
 
@@ -46,7 +46,7 @@ def printed(chromium, file, folder):
 def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
     desk = collected(tmp_path / "words", people=8)
     file = tmp_path / "report.html"
-    file.write_text(making.report(desk.database, desk.study, desk.clock).page)
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()
     pages = printed(chromium, file, tmp_path)
     assert 4 <= len(pages) <= 12
@@ -67,7 +67,7 @@ def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
 def test_pictures_are_drawn_as_wide_as_the_paper(chromium, tmp_path):
     desk = collected(tmp_path / "words")
     file = tmp_path / "report.html"
-    file.write_text(making.report(desk.database, desk.study, desk.clock).page)
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()
     page = new_page(chromium, viewport={"width": 1366, "height": 768})
     page.goto(f"file://{file}")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.observers import gaussian_space
+from lore_active.simulation.observers import gaussian_space
 from tests.browser.monitoring import answer, assert_sound, monitor, new_page, wait_for
 from tests.crowd import Person, take_turns
 from tests.living import Clock

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.observers import gaussian_space
-from server.opening import open_study
-from server.reporting import making
+from lore_active.simulation.observers import gaussian_space
+from server.report.report import report as make_report
+from server.study.workspace import open_study
 from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
 from tests.pictured import pictured_study, png, words
 
@@ -285,7 +285,7 @@ def test_the_map_is_saved_as_files_that_need_nothing_else(chromium, server, sche
 def test_a_report_saves_the_map_too(chromium, folders, tmp_path):
     study, database = open_study(folders["line"], lambda: 1_800_000_000_000)
     file = tmp_path / "report.html"
-    file.write_text(making.report(database, study, lambda: 1_800_000_000_000).page)
+    file.write_text(make_report(database, study, lambda: 1_800_000_000_000).page)
     database.close()
     page = new_page(chromium, offline=True, **LAPTOP)
     page.goto(f"file://{file}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from server.stages import CONTINUED
+from server.collection.screens import CONTINUED
 from tests.browser.walking import WHOLE, rows
 from tests.living import write_study
 

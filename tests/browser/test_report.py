@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from server.passwords import set_password
-from server.reporting import making
+from server.auth.passwords import set_password
+from server.report.report import report as make_report
 from tests.browser.monitoring import assert_sound, monitor, new_page
 from tests.reported import HARM, collected, written
 from tests.studying import Desk
@@ -175,7 +175,7 @@ def test_on_paper_everything_is_unfolded_but_the_numbers_behind_pictures(chromiu
 def test_an_empty_study_is_sound_too(chromium, tmp_path):
     desk = Desk(tmp_path / "new")
     file = tmp_path / "report.html"
-    file.write_text(making.report(desk.database, desk.study, desk.clock).page)
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()
     page = opened(chromium, file)
     expect(page.locator("body")).to_have_attribute("data-drawn", "")

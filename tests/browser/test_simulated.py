@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.observers import Habits, gaussian_space
-from server.rehearsing import Purpose
+from lore_active.simulation.observers import Habits, gaussian_space
+from server.processes.rehearsal import Purpose
 from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
 from tests.crowd import Person, take_turns
 from tests.living import Clock

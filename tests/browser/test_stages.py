@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.verdict import STAGES
-from server.passwords import set_password
-from server.reporting import making
+from lore_active.stopping.stages import STAGES
+from server.auth.passwords import set_password
+from server.report.report import report as make_report
 from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
 from tests.stages import BUILDERS, said
 from tests.watching import PASSWORD
@@ -22,7 +22,7 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
     desk = BUILDERS[stage.name](tmp_path / "words")
     found, folder = said(desk), desk.folder
     report = tmp_path / "report.html"
-    report.write_text(making.report(desk.database, desk.study, desk.clock).page)
+    report.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()
     set_password(folder, PASSWORD)
     server = serve(folder)

@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from lore_active.contrast import palette
+from server.study.contrast import palette
 from tests.browser.walking import Walk, rows
 from tests.living import Clock, write_study
 from tests.media import films, pictures, sounds, write_media_study

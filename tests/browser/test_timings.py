@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from server.monitoring.watch import Watch
+from server.monitor.feed import Watch
 from tests.browser.walking import Walk, rows
 from tests.living import write_study
 from tests.media import pictures, write_media_study

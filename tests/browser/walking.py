@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from server.stages import CONTINUED
+from server.collection.screens import CONTINUED
 
 WHOLE = """
 [session]

@@ -9,10 +9,10 @@ import pytest
 from cblearn.utils import check_query_response
 from click.testing import CliRunner
 
-from lore_active.observers import gaussian_space, simulated_answers
-from lore_active.rivals import METHODS
-from lore_active.triplets import as_triplets
-from server.commands import main
+from lore_active.data.comparisons import as_triplets
+from lore_active.simulation.baselines import METHODS
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import main
 from tests.studying import Desk, Person
 
 # cblearn's own business with SciPy.

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
 from lore_active import LORE
-from lore_active.observers import gaussian_space, simulated_answers
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore:scipy.optimize. The `disp`:DeprecationWarning")
 ITEMS = 12

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner
 
-from lore_active import snapshot
-from lore_active.learner import Learner
-from lore_active.observers import gaussian_space
-from server.commands import main
+from lore_active.learner import snapshot
+from lore_active.learner.learner import Learner
+from lore_active.simulation.observers import gaussian_space
+from server.cli.main import main
 from tests.studying import Desk, Person
 
 HERE = Path(__file__).parent

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from lore_active import LORE, Learner  # before NumPy, as the commands do
-from lore_active.observers import gaussian_space, simulated_answers
 from lore_active.reproducibility import fingerprint
+from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 
 def digest() -> str:

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     import pandas as pd
     from salmon.triplets.offline import OfflineEmbedding
 
-from server.commands import main
+from server.cli.main import main
 from tests.studying import Desk, Person
 
 pytestmark = pytest.mark.filterwarnings("ignore")

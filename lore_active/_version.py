@@ -1,0 +1,3 @@
+"""The version of lore-active; apart, so that every module can name it."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Which question to ask next: the acquisition model and the selectors."""

@@ -1,0 +1,129 @@
+"""The model that asks: a smooth fit that predicts well long before a rank can be claimed.
+
+There is no margin to keep and no dimension to kill, and with few answers the prior draws items
+together instead of pushing them apart. Which dimensions are *there* is not for this model to say:
+it only has to guess well, and it takes the rank that does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.data.comparisons import Triplets
+from lore_active.embedding import map as map_embedding
+from lore_active.embedding.metrics import margins
+from lore_active.embedding.pairs import as_pairs
+from lore_active.rank.cross_validation import FOLDS, Gap, best_temperature, folds, paired_difference
+from lore_active.types import Floats, HeldOut, Mapper
+
+# Squared ratio of the answers' temperature to the spread of the space. Three times the true one
+# costs nothing, a third of it half a point of accuracy; simulated people have 0.02 to 0.4.
+NOISES = (0.06, 0.2)
+
+
+@dataclass(frozen=True, eq=False)
+class Asker:
+    """An embedding to ask with, and `wider`, the same with one dimension more.
+
+    `accuracy` is the share of the answers to unselected questions that fits without them
+    predicted right; `judged` is how many such answers there were.
+    """
+
+    embedding: Floats
+    wider: Floats
+    noise: float
+    accuracy: float
+    judged: int
+
+    @property
+    def beyond_guessing(self) -> float:
+        """By how many of a guesser's standard errors it is better than one."""
+        return 2.0 * (self.accuracy - 0.5) * float(np.sqrt(self.judged))
+
+
+def chosen(
+    triplets: Triplets,
+    unselected: NDArray[np.bool_],
+    seed: int,
+    most: int,
+    previous: Asker | None = None,
+    mapper: Mapper = map,
+) -> tuple[Asker, dict[int, Gap]]:
+    """Cross-validate ranks up to `most`, and noise; fit all answers with those that predict best.
+
+    Ranks and noises are compared each at its best temperature: what counts here is which margins
+    tell answers apart, and with few answers a calibrated fit is one that says nothing. Gives as
+    well, by rank, how much worse held-out answers are predicted in one dimension more.
+    """
+    triplets.refuse_weights("the acquisition model")
+    table = _held_out(triplets, seed, most, mapper)
+    losses = {
+        key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
+    }
+    rank, noise = min(losses, key=lambda key: float(losses[key].mean()))
+    column = table[rank, noise][unselected]
+    pairs, count = as_pairs(triplets), len(triplets)
+    fits = map_embedding.chain(pairs, count, noise, rank + 1, fine=True)
+    for start in () if previous is None else (previous.embedding, previous.wider):
+        # The answers leave several optima, and the last one's may be lower than a cold fit's.
+        width = start.shape[1]
+        if width in fits:
+            warm = map_embedding.fitted(pairs, count, noise, start, fine=True)
+            fits[width] = min(fits[width], warm, key=lambda one: one[1])
+    asker = Asker(
+        embedding=fits[rank][0],
+        wider=fits[rank + 1][0],
+        noise=noise,
+        accuracy=float(np.mean(0.5 * (1.0 + np.sign(column)))) if len(column) else 0.5,
+        judged=len(column),
+    )
+    return asker, _steps(losses, most)
+
+
+def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, Gap]:
+    """By rank: the loss in one dimension more against its own, each at its best noise."""
+    best = {
+        rank: min((losses[rank, noise] for noise in NOISES), key=lambda one: float(one.mean()))
+        for rank in range(1, most + 1)
+    }
+    return {rank: paired_difference(best[rank + 1], best[rank]) for rank in range(1, most)}
+
+
+def refitted(triplets: Triplets, last: Asker) -> Asker:
+    """The same after some more answers."""
+    triplets.refuse_weights("the acquisition model")
+    pairs, count = as_pairs(triplets), len(triplets)
+    return Asker(
+        embedding=map_embedding.fitted(pairs, count, last.noise, last.embedding, fine=True)[0],
+        wider=map_embedding.fitted(pairs, count, last.noise, last.wider, fine=True)[0],
+        noise=last.noise,
+        accuracy=last.accuracy,
+        judged=last.judged,
+    )
+
+
+def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldOut:
+    """Margins of all answers by rank and noise, from fits that did not see the answer."""
+    fold = folds(triplets, seed)
+    table = {(k, noise): np.zeros(len(triplets)) for k in range(1, most + 1) for noise in NOISES}
+
+    def predicted(part: int) -> HeldOut:
+        held, rest = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
+        if len(held) == 0 or len(rest) == 0:
+            return {}
+        pairs, test = as_pairs(triplets.take(rest)), triplets.take(held)
+        return {
+            (rank, noise): margins(fitted, test)
+            for noise in NOISES
+            for rank, (fitted, _) in map_embedding.chain(
+                pairs, len(rest), noise, most, fine=False
+            ).items()
+        }
+
+    for part, columns in enumerate(mapper(predicted, range(FOLDS))):
+        for key, column in columns.items():
+            table[key][fold == part] = column
+    return table

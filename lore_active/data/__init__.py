@@ -1,0 +1,1 @@
+"""Answers in: validated comparisons of items, from arrays, frames and files."""

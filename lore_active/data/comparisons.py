@@ -1,0 +1,279 @@
+"""The one gate for answers: whatever comes in, validated index arrays come out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lore_active.data.cells import COLUMNS, Labels, Place, names_of, numbered
+from lore_active.data.columns import Table, at_start, named_or_three
+from lore_active.data.formats import read_table
+from lore_active.data.frames import sheet_of
+from lore_active.errors import InvalidParameter, InvalidTriplets
+from lore_active.types import Floats, Indices
+
+FEWEST_ITEMS = 3
+# Far beyond any set of stimuli, and what memory and time of a fit can bear.
+MAX_ITEMS = 100_000
+# So many items may be numbered with any gaps; of more, half must occur.
+FREELY_NUMBERED = 100
+# Whole weights are as many answers; beyond this they must mean something else.
+MAX_REPEATED = 10_000_000
+RULE_OF_Y = (
+    "must hold a response for each question: True or 1 where the first option is nearer, False, 0 "
+    "or -1 where the second is"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Validated answers: row t says that `anchor[t]` is nearer to `nearer[t]` than to `farther[t]`.
+
+    `labels` names the items in index order, or is None when items are known by number only.
+    """
+
+    anchor: Indices
+    nearer: Indices
+    farther: Indices
+    weight: Floats
+    n_objects: int
+    labels: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+    def take(self, rows: NDArray[Any]) -> Triplets:
+        """The answers of `rows` (indices or a mask), among the same items."""
+        return Triplets(
+            self.anchor[rows],
+            self.nearer[rows],
+            self.farther[rows],
+            self.weight[rows],
+            self.n_objects,
+            self.labels,
+        )
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some answer counts more or less than one."""
+        return bool((self.weight != 1.0).any())
+
+    @property
+    def unseen(self) -> NDArray[np.int64]:
+        """The items that no answer is about."""
+        seen = np.zeros(self.n_objects, dtype=bool)
+        for column in (self.anchor, self.nearer, self.farther):
+            seen[column] = True
+        return np.flatnonzero(~seen)
+
+    def occurring(self) -> Triplets:
+        """The same answers among the items that occur in them, numbered in the same order."""
+        gone = self.unseen
+        if not len(gone):
+            return self
+        left = np.delete(np.arange(self.n_objects), gone)
+        number = np.full(self.n_objects, -1, dtype=np.int32)
+        number[left] = np.arange(len(left))
+        a, i, j = (number[column] for column in (self.anchor, self.nearer, self.farther))
+        labels = None if self.labels is None else tuple(self.labels[item] for item in left)
+        return Triplets(a, i, j, self.weight, len(left), labels)
+
+    def refuse_weights(self, what: str) -> None:
+        """Say so where `what` counts every answer once, and some answer has another weight."""
+        if self.weighted:
+            raise InvalidTriplets(f"The answers have weights, but {what} counts each answer once.")
+
+    def repeated(self, what: str) -> Triplets:
+        """The same answers without weights: an answer of weight 3 three times, one of 0 not at all.
+
+        `what` counts answers one by one; weights that are not whole numbers are refused.
+        """
+        if not self.weighted:
+            return self
+        times = np.floor(self.weight)
+        if (times != self.weight).any():
+            row = int(np.flatnonzero(times != self.weight)[0])
+            raise InvalidTriplets(
+                f"Weight {self.weight[row]:g} of row {row} (counted from 0) is not a whole number, "
+                f"but {what} counts answers one by one. Use whole numbers, or leave weights out."
+            )
+        if times.sum() > MAX_REPEATED:
+            raise InvalidTriplets(
+                f"The weights add up to {times.sum():.0f} answers, but {what} takes at most "
+                f"{MAX_REPEATED}."
+            )
+        rows = np.repeat(np.arange(len(self)), times.astype(np.int64))
+        return replace(self.take(rows), weight=np.ones(len(rows)))
+
+
+def as_triplets(
+    source: Any,
+    n_objects: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Sequence[str] | None = None,
+    y: ArrayLike | None = None,
+) -> Triplets:
+    """Validate answers from an array-like, a frame, a file path or an earlier `Triplets`.
+
+    Rows are (anchor, nearer, farther), either 0-based item numbers or item labels. Columns that
+    have names are taken by these (`data.columns`). With `y`, rows are questions, and it says
+    whether the first option is nearer. Without `labels` the labels found are numbered in sorted
+    order; without `n_objects` the items are those that occur, up to the highest number.
+    """
+    if isinstance(source, Triplets):
+        rows = np.column_stack([source.anchor, source.nearer, source.farther])
+        weights = source.weight if source.weighted else None
+        table = Table("", rows, None, weights, source.labels, kind="answers")
+        n_objects = n_objects or source.n_objects
+    else:
+        table = _table(source)
+    cells, known = numbered(table, labels)
+    count = _item_count(cells, n_objects, known, table.place)
+    rows = _in_range(cells, count, table.place)
+    if known is None and labels is None:
+        known = names_of(rows, table, count)
+    swapped = ~first_nearer(table, y, len(rows))
+    rows[swapped] = rows[swapped][:, [0, 2, 1]]
+    a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
+    _refuse_repeated(a, i, j, table.place)
+    return Triplets(a, i, j, weights_of(table, sample_weight, len(a)), count, known)
+
+
+def _table(source: Any) -> Table:
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return read_table(source)
+    if hasattr(source, "todense"):
+        _fail("Sparse input is not supported: pass answers as rows (anchor, nearer, farther).")
+    sheet = sheet_of(source)
+    if sheet is not None:
+        return named_or_three(sheet)
+    if not isinstance(source, (list, tuple, np.ndarray)) and hasattr(source, "__array__"):
+        array = np.asarray(source)
+        if array.ndim == 2:
+            return Table("", array)
+    return Table("", source)
+
+
+def _fail(message: str) -> NoReturn:
+    raise InvalidTriplets(message)
+
+
+def _item_count(rows: NDArray[Any], n_objects: int | None, labels: Labels, place: Place) -> int:
+    if n_objects is None:
+        return _counted(rows, place) if labels is None else len(labels)
+    if isinstance(n_objects, bool) or not isinstance(n_objects, (int, np.integer)):
+        raise InvalidParameter(f"n_objects is {n_objects!r}, but must be a whole number.")
+    if n_objects < FEWEST_ITEMS:
+        raise InvalidParameter(f"n_objects is {n_objects}, but a triplet needs three items.")
+    if n_objects > MAX_ITEMS:
+        raise InvalidParameter(f"n_objects is {n_objects}, but must be at most {MAX_ITEMS}.")
+    if labels is not None and len(labels) != n_objects:
+        raise InvalidParameter(f"n_objects is {n_objects}, but there are {len(labels)} labels.")
+    return int(n_objects)
+
+
+def _counted(rows: NDArray[Any], place: Place) -> int:
+    """How many items there are, if they are numbered as those that occur."""
+    row, column = np.unravel_index(int(rows.argmax()), rows.shape)
+    highest = rows[row, column]
+    where = f"{at_start(place(int(row)))}: {COLUMNS[column]} {highest:.0f}"
+    cure = "Number the items 0, 1, 2, …, or give them as labels (text)"
+    if highest >= MAX_ITEMS:
+        _fail(f"{where} is too large: there can be at most {MAX_ITEMS} items. {cure}.")
+    count = max(int(highest) + 1, FEWEST_ITEMS)
+    used = np.count_nonzero(np.bincount(rows[rows >= 0].astype(np.int64)))
+    if count > FREELY_NUMBERED and count > 2 * used:
+        _fail(
+            f"{where} would make {count} items, but only {used} numbers occur. {cure}; or pass "
+            f"n_objects={count} (--items {count}) if there are so many."
+        )
+    return count
+
+
+def _in_range(rows: NDArray[Any], count: int, place: Place) -> NDArray[Any]:
+    bad = (rows < 0) | (rows >= count)
+    if bad.any():
+        row, column = (int(at) for at in np.argwhere(bad)[0])
+        _fail(
+            f"{at_start(place(row))}: {COLUMNS[column]} {rows[row, column]:.0f} is out of range: "
+            f"there are {count} items, numbered 0 to {count - 1}."
+        )
+    return rows.astype(np.int64)
+
+
+def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
+    repeated = (a == i) | (a == j) | (i == j)
+    if repeated.any():
+        row = int(np.flatnonzero(repeated)[0])
+        _fail(
+            f"{at_start(place(row))}: ({a[row]}, {i[row]}, {j[row]}) names an item twice. "
+            "Anchor, nearer and farther must be three different items."
+        )
+
+
+def _aligned(values: NDArray[Any], table: Table, count: int, what: str) -> NDArray[Any]:
+    """One value for each row of the source, without those of rows that were set aside."""
+    total = count + table.set_aside
+    if values.shape != (total,):
+        aside = f" ({table.set_aside} of them set aside)" if table.set_aside else ""
+        _fail(f"{what} has shape {values.shape}, but there are {total} rows{aside}.")
+    return values if table.kept is None else values[table.kept]
+
+
+def first_nearer(table: Table, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
+    """Whether each row's first option is nearer: always, unless `y` or the table says otherwise."""
+    if y is not None and (table.kind == "answers" or table.responses is not None):
+        _fail("Which option is nearer is known without y: y is for questions.")
+    told = table.responses if y is None else y
+    if told is None:
+        if table.kind == "questions":
+            _fail(
+                f"{at_start(table.name)} says what was asked, but not what was chosen: add the "
+                "column chosen, or pass y."
+            )
+        return np.ones(count, dtype=bool)
+    values = np.asarray(told)
+    if values.ndim != 1:
+        _fail(f"y is {told!r:.40}, but {RULE_OF_Y}. n_objects is passed by its name.")
+    values = _aligned(values, table, count, "y")
+    if values.dtype.kind == "b":
+        return values
+    good = np.isin(values, (0, 1) if not (values == -1).any() else (-1, 1))
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        _fail(
+            f"{at_start(table.place(row))}: y is {values[row]!s}, but {RULE_OF_Y} (0 and -1 not "
+            "mixed). Weights are passed as sample_weight."
+        )
+    return np.asarray(values == 1)
+
+
+def weights_of(table: Table, sample_weight: ArrayLike | None, count: int) -> Floats:
+    """How much each of the table's answers counts."""
+    if sample_weight is not None and table.weights is not None:
+        _fail("The answers have weights of their own: pass no sample_weight, or leave them out.")
+    given = table.weights if sample_weight is None else sample_weight
+    if given is None:
+        return np.ones(count)
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        _fail("Weights must be numbers, one for each answer.")
+    if sample_weight is not None:
+        array = _aligned(array, table, count, "sample_weight")
+    elif array.shape != (count,):
+        _fail(f"Weights have shape {array.shape}, but there are {count} answers.")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        _fail(f"{at_start(table.place(row))}: weight {array[row]} is not a number of 0 or more.")
+    if not array.sum() > 0:
+        _fail("All weights are 0: at least one answer must count.")
+    return np.ascontiguousarray(array)

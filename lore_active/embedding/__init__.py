@@ -1,0 +1,1 @@
+"""Embeddings: the LORE fit, the MAP fit, and what can be computed from either."""

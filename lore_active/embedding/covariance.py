@@ -1,0 +1,35 @@
+"""How precisely answers fix the coordinates: information and prior, as one factored matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.linalg import lapack
+
+from lore_active.embedding import information
+from lore_active.errors import InvalidParameter
+from lore_active.questions.pool import Questions
+from lore_active.reproducibility import one_thread
+from lore_active.types import Floats
+
+# Beyond this many coordinates the matrix is too large to hold.
+MOST_COORDINATES = 4000
+
+
+def factored(z: Floats, asked: Iterable[Questions], temperature: float, prior: Floats) -> Floats:
+    """Cholesky factor, in the lower triangle, of the expected information plus a prior's.
+
+    `prior` holds one precision for each axis. What stands above the diagonal is left over.
+    """
+    z = np.ascontiguousarray(z)
+    matrix = np.zeros((z.size, z.size))
+    for rows in asked:
+        information.add_information(z, rows, temperature, matrix)
+    matrix[np.diag_indices(z.size)] += np.tile(prior, len(z))
+    # LAPACK counts columns first: its upper triangle is our lower one, and nothing is copied.
+    with one_thread():
+        _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
+    return matrix

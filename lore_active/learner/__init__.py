@@ -1,0 +1,1 @@
+"""The learner: asks, takes in answers, refits, audits, decides."""

@@ -1,0 +1,214 @@
+"""Every question asked and every answer given, in order; nothing in it is ever taken back.
+
+Kept as rows of numbers; questions and answers are made of them when somebody wants one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.data.row_table import NOTHING, Table, item_type
+from lore_active.errors import InvalidParameter
+from lore_active.questions.pool import Questions, Taken, keys
+from lore_active.questions.question import AlreadyTold, Answer, Purpose, Query, Side, UnknownQuery
+
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+STATES = ("open", "told", "skipped")
+OPEN, TOLD, SKIPPED = range(3)
+# What happens; the first question asked is question 0, the first answer given answer 0, and so on.
+KINDS = ("ask", "answer", "refit", "audit")
+
+
+class Ledger:
+    """Questions with their states ("open", "told", "skipped"), answers, and what happened when.
+
+    `seed` is what all questions were drawn with. `as_anchor` and `as_option` count how often each
+    item was asked about.
+    """
+
+    def __init__(self, n_objects: int, seed: int) -> None:
+        self.n_objects = n_objects
+        self.seed = seed
+        item = item_type(n_objects)
+        self.asked = Table(
+            [
+                *((name, item) for name in ("anchor", "left", "right")),
+                *((name, np.int8) for name in ("purpose", "state")),
+                *((name, np.int32) for name in ("version", "draw", "repeats")),
+                *((name, np.float64) for name in ("score", "margin")),
+            ]
+        )
+        self.given = Table(
+            [
+                *((name, item) for name in ("anchor", "nearer", "farther")),
+                *((name, np.int32) for name in ("query", "participant")),
+            ]
+        )
+        self.happened = Table(np.int8)
+        self.participants: list[str] = []
+        self.as_anchor = np.zeros(n_objects, dtype=np.int64)
+        self.as_option = np.zeros(n_objects, dtype=np.int64)
+        self._numbers: dict[str, int] = {}
+        self._taken = Taken()
+        # How many answers are among them.
+        self._merged = 0
+        # Participants whose questions are free again.
+        self.released: set[str] = set()
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def enter(self, query: Query, state: str = "open") -> int:
+        """Take note of a question; it gets the next number, whatever number it has."""
+        if query.seed[0] != self.seed:
+            raise InvalidParameter(f"The question's seed is {query.seed}, but must be {self.seed}.")
+        self.as_anchor[query.anchor] += 1
+        self.as_option[[query.left, query.right]] += 1
+        return self.asked.append(
+            (
+                *(query.anchor, query.left, query.right),
+                *(PURPOSES.index(query.purpose), STATES.index(state)),
+                *(query.version, query.seed[1]),
+                NOTHING if query.repeats is None else query.repeats,
+                *(query.score, query.margin),
+            )
+        )
+
+    def query(self, number: int) -> Query:
+        """A question by its number."""
+        row = self.asked.rows[self._known(number)].item()
+        anchor, left, right, purpose, _, version, draw, repeats, score, margin = row
+        return Query(
+            id=int(number),
+            anchor=anchor,
+            left=left,
+            right=right,
+            purpose=PURPOSES[purpose],
+            score=score,
+            version=version,
+            seed=(self.seed, draw),
+            margin=margin,
+            repeats=None if repeats == NOTHING else repeats,
+        )
+
+    def told(self, number: int) -> bool:
+        """Whether a question has been answered."""
+        return bool(self.asked.rows["state"][self._known(number)] == TOLD)
+
+    def skip(self, number: int) -> None:
+        """Nobody will answer this question."""
+        if self.told(number):
+            raise AlreadyTold(f"Query {number} has been answered already and cannot be skipped.")
+        self.asked.rows["state"][number] = SKIPPED
+
+    def out(self) -> list[int]:
+        """The questions that are with somebody."""
+        found: list[int] = np.flatnonzero(self.asked.rows["state"] == OPEN).tolist()
+        return found
+
+    def rows(self, numbers: Sequence[int]) -> Questions:
+        """Questions as rows (anchor, left, right)."""
+        known = np.array([self._known(number) for number in numbers], dtype=np.int64)
+        return _items(self.asked.rows[known], "anchor", "left", "right")
+
+    def _known(self, number: int) -> int:
+        if not 0 <= number < len(self.asked):
+            raise UnknownQuery(f"There is no query {number}; {len(self.asked)} were asked.")
+        return number
+
+    # ---- answers --------------------------------------------------------------------------------
+
+    def tell(self, number: int, side: Side, participant: str | None) -> Answer:
+        """What an answer to a question says; the question is then closed."""
+        asked = self.query(number)
+        if side not in ("left", "right"):
+            raise InvalidParameter(f"side is {side!r}, but must be 'left' or 'right'.")
+        if self.told(number):
+            raise AlreadyTold(f"Query {number} has been answered already.")
+        self.asked.rows["state"][number] = TOLD
+        nearer, farther = asked.left, asked.right
+        if side == "right":
+            nearer, farther = farther, nearer
+        return Answer(number, asked.anchor, nearer, farther, participant)
+
+    def add(self, answer: Answer) -> int:
+        """Keep an answer; its place among all of them."""
+        query = NOTHING if answer.query is None else answer.query
+        items = (answer.anchor, answer.nearer, answer.farther)
+        return self.given.append((*items, query, self._number(answer.participant)))
+
+    def answer(self, place: int) -> Answer:
+        """An answer by its place."""
+        anchor, nearer, farther, query, who = self.given.rows[place].item()
+        return Answer(
+            None if query == NOTHING else query,
+            *(anchor, nearer, farther),
+            None if who == NOTHING else self.participants[who],
+        )
+
+    def taken(self, out: Sequence[int]) -> Taken:
+        """Keys of questions that have an answer or are out; skipped and lapsed ones are free."""
+        rows = self.given.rows[self._merged :]
+        if self.released:
+            free = [self._numbers[one] for one in self.released if one in self._numbers]
+            rows = rows[~np.isin(rows["participant"], free)]
+        self._taken |= keys(_items(rows, "anchor", "nearer", "farther"), self.n_objects)
+        self._merged = len(self.given)
+        return self._taken | keys(self.rows(out), self.n_objects)
+
+    def release(self, participants: Iterable[str]) -> None:
+        """Let what these participants answered be asked again."""
+        self.released.update(participants)
+        self._taken, self._merged = Taken(), 0
+
+    def _number(self, participant: str | None) -> int:
+        if participant is None:
+            return NOTHING
+        if participant not in self._numbers:
+            self._numbers[participant] = len(self.participants)
+            self.participants.append(participant)
+        return self._numbers[participant]
+
+    # ---- what happened --------------------------------------------------------------------------
+
+    def note(self, kind: str) -> None:
+        """Something happened: a question was asked, an answer given, a refit or an audit made."""
+        self.happened.append(KINDS.index(kind))
+
+    def events(self) -> Iterator[tuple[str, int]]:
+        """What happened: ("ask", query), ("answer", place), ("refit", 0) or ("audit", 0)."""
+        asked = given = 0
+        for code in self.happened.rows:
+            kind, which = KINDS[code], 0
+            if kind == "ask":
+                which, asked = asked, asked + 1
+            elif kind == "answer":
+                which, given = given, given + 1
+            yield kind, which
+
+    # ---- as a whole -----------------------------------------------------------------------------
+
+    def take(
+        self,
+        asked: NDArray[Any],
+        given: NDArray[Any],
+        happened: NDArray[Any],
+        participants: Sequence[str],
+    ) -> None:
+        """Everything of another ledger of the same items, into one in which there is nothing."""
+        self.asked.extend(asked)
+        self.given.extend(given)
+        self.happened.extend(happened)
+        self.participants = list(participants)
+        self._numbers = {name: number for number, name in enumerate(participants)}
+        items = self.n_objects
+        self.as_anchor += np.bincount(asked["anchor"], minlength=items)
+        for side in ("left", "right"):
+            self.as_option += np.bincount(asked[side], minlength=items)
+
+
+def _items(rows: NDArray[Any], *names: str) -> Questions:
+    return np.column_stack([rows[name] for name in names]).astype(np.int64)

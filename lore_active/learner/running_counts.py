@@ -1,0 +1,110 @@
+"""The answers that count, and what they tell at once: accuracy of predictions, consistency."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.data.row_table import NOTHING, Table
+from lore_active.questions.question import Answer, Query
+from lore_active.rank.significance import Share, wilson
+
+# Random questions that tell how good the model is now.
+WINDOW = 200
+# Questions asked twice before consistency is spoken of.
+FEWEST_REPEATS = 10
+
+
+class Tally:
+    """Grows answer by answer; begun anew when a participant is excluded or taken back.
+
+    `items` are those that occur in an answer.
+    """
+
+    def __init__(self) -> None:
+        self.items: set[int] = set()
+        # By query: the margin predicted when it was asked (NaN: there was no model), and whether
+        # the left option was chosen.
+        self._predictions = Table(np.float64)
+        self._left = Table(np.int8)
+        self._rows = Table((np.int64, 3))
+        self._unselected = Table(np.bool_)
+        self._hits: deque[float] = deque(maxlen=WINDOW)
+        self._predicted: deque[float] = deque(maxlen=WINDOW)
+        self._agreed = 0
+        self._repeated = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def predict(self, margin: float | None) -> None:
+        """Take note of what the model of the time predicts for the next question, if there is one.
+
+        Done for all questions in the order in which they are asked.
+        """
+        self._predictions.append(np.nan if margin is None else margin)
+        self._left.append(NOTHING)
+
+    @property
+    def predictions(self) -> NDArray[np.float64]:
+        """The predicted margins of all questions; NaN where there was no model."""
+        return self._predictions.rows
+
+    @predictions.setter
+    def predictions(self, margins: NDArray[np.float64]) -> None:
+        self._predictions.extend(margins)
+        self._left.extend(np.full(len(margins), NOTHING))
+
+    def count(self, answer: Answer, query: Query | None) -> None:
+        """Let an answer count: for the fit, for the accuracy, for consistency."""
+        if query is not None and query.purpose == "catch":
+            return
+        row = (answer.anchor, answer.nearer, answer.farther)
+        self.items.update(row)
+        self._rows.append(row)
+        self._unselected.append(query is None or query.purpose in ("cover", "random"))
+        if query is None:
+            return
+        chose_left = answer.nearer == query.left
+        self._left.rows[query.id] = chose_left
+        margin = float(self.predictions[query.id])
+        if query.purpose == "random" and not np.isnan(margin):
+            right = 0.5 if margin == 0.0 else float((margin > 0.0) == chose_left)
+            self._hits.append(right)
+            if margin != 0.0:
+                self._predicted.append(right)
+        before = NOTHING if query.repeats is None else int(self._left.rows[query.repeats])
+        if before != NOTHING:
+            # Sides were swapped: agreeing means choosing the other side.
+            self._agreed += bool(before) != chose_left
+            self._repeated += 1
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The answers as rows (anchor, nearer, farther)."""
+        return self._rows.rows
+
+    @property
+    def unselected(self) -> NDArray[np.bool_]:
+        """Which of the rows answer questions that no model picked: fair ones to judge one by."""
+        return self._unselected.rows
+
+    @property
+    def progressive(self) -> Share:
+        """Share of the latest random questions that were predicted right before being answered."""
+        return wilson(float(sum(self._hits)), len(self._hits))
+
+    @property
+    def prequential(self) -> Share:
+        """The same without questions for which there was no prediction: no dimension, or a tie."""
+        return wilson(float(sum(self._predicted)), len(self._predicted))
+
+    @property
+    def ceiling(self) -> float | None:
+        """How often a perfect model could be right, from how often people repeat themselves."""
+        if self._repeated < FEWEST_REPEATS:
+            return None
+        agreement = self._agreed / self._repeated
+        return float(0.5 * (1.0 + np.sqrt(max(0.0, 2.0 * agreement - 1.0))))

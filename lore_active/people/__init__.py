@@ -1,0 +1,1 @@
+"""Participants: how probable their answers are if they answer honestly."""

@@ -1,0 +1,345 @@
+"""Response quality: how improbable each participant's answers are under honest answering.
+
+Each flag is a test martingale (an e-process): the product, trial by trial, of the probability of
+what happened under careless answering over its largest probability under honest answering, averaged
+over some kinds of carelessness and over the trials at which it may have begun. Its expectation
+under honest answering never exceeds 1, so by Ville's inequality the chance that it *ever* reaches
+1/α is at most α: one may look after every trial. The flags share `ALPHA` (Bonferroni).
+
+Ramdas, Grünwald, Vovk & Shafer (2023), Game-theoretic statistics and safe anytime-valid inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.people.honest_answering import (
+    Honest,
+    Reference,
+    Trials,
+    honest,
+    reference,
+    relative_order,
+)
+from lore_active.types import Flags, Floats
+
+# Of honest participants, at most this share is flagged in the whole of a session.
+ALPHA = 0.02
+SHARES = {
+    "side": 0.425,
+    "catch": 0.325,
+    "guessing": 0.125,
+    "consistency": 0.025,
+    "agreement": 0.025,
+    "fast": 0.05,
+    "implausible": 0.0125,
+    "blurred": 0.0125,
+}
+# Carelessness may begin at the first trial, or at the first of any ten later on.
+STARTS_EVERY = 10
+# Beyond this, odds say no more than "never".
+MAX_ODDS = 1e9
+# Cells of the matrices that are worked on at a time.
+MAX_CELLS = 2_000_000
+
+# Catch trials are few, and each tells much: besides the martingale, the exact probability of that
+# many errors is looked at after so many of them, each time with a share of the flag's α.
+CATCH_LOOKS = {4: 0.06, 12: 0.72, 28: 0.08, 60: 0.04, 124: 0.02, 252: 0.01}
+
+# Honest participants choose one side, and change sides, at most this often: sides are drawn by lot,
+# so that even the best-hidden answer is as often left as right.
+MAX_SIDE, MAX_SWITCH = 0.60, 0.58
+# Honest answers that are too fast, have impossible times, or follow a look at another window.
+MAX_FAST, MAX_IMPLAUSIBLE, MAX_BLURRED = 0.20, 0.10, 0.20
+CERTAIN = 0.99
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks against honest answering, and how much.
+
+    pattern: what was seen, as of `patterns`. count of `of`: how often, from trial `first` to trial
+    `last` of the session (from 1). expected: how often at least under honest answering, where that
+    differs between trials. odds: the chance of a record like this at any time of a session is at
+    most 1 in `odds` under honest answering.
+    """
+
+    flag: str
+    pattern: str
+    count: int
+    of: int
+    expected: float
+    first: int
+    last: int
+    odds: float
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A kind of carelessness: its probability of each `event` beside honest participants'.
+
+    `first` and `later` are the weights, within the flag, of having begun at once or later on.
+    """
+
+    flag: str
+    name: str
+    relevant: Flags
+    event: Flags
+    honest: Floats
+    careless: Floats | float
+    first: float
+    later: float
+
+    def log_factors(self, rows: Any = slice(None)) -> Floats:
+        """Of each trial, or of some; 0 where the pattern has nothing to say."""
+        event, honest = self.event[rows], self.honest[rows]
+        careless = np.broadcast_to(self.careless, self.honest.shape)[rows]
+        seen = np.where(event, careless, 1.0 - careless)
+        expected = np.where(event, honest, 1.0 - honest)
+        return np.where(self.relevant[rows], np.log(seen / expected), 0.0)
+
+
+def assess(trials: Trials, reference: Reference) -> dict[int, tuple[Evidence, ...]]:
+    """The flags of the participants of these trials, which must be all of theirs, in order.
+
+    Participants without a flag have an empty tuple.
+    """
+    found: dict[int, tuple[Evidence, ...]] = {}
+    for part in _parts(trials):
+        log_odds, sheet = _log_odds(part, reference)
+        for flag, odds in log_odds.items():
+            limit = -np.log(ALPHA * SHARES[flag])
+            for row in np.flatnonzero(odds.max(axis=1, initial=-np.inf) >= limit).tolist():
+                who = int(sheet.participants[row])
+                found[who] = (*found.get(who, ()), sheet.evidence(flag, row, odds[row]))
+        for who in sheet.participants.tolist():
+            found.setdefault(who, ())
+    return found
+
+
+def usual(trials: Trials, counts: Flags) -> Reference:
+    """What honest answering looks like among the participants who count, without flagged ones."""
+    everybody = reference(trials, counts)
+    mine = trials.take(counts[trials.participant])
+    flagged_ones = [who for who, evidence in assess(mine, everybody).items() if evidence]
+    kept = counts.copy()
+    kept[flagged_ones] = False
+    return reference(trials, kept)
+
+
+def every_test(trials: Trials, reference: Reference) -> tuple[Evidence, ...]:
+    """All tests of one participant, flagged or not; without those that had nothing to look at."""
+    log_odds, sheet = _log_odds(trials, reference)
+    return tuple(
+        sheet.evidence(flag, 0, odds[0])
+        for flag, odds in log_odds.items()
+        if len(odds) and sheet.looked(flag)
+    )
+
+
+def flagged(evidence: Evidence) -> bool:
+    """Whether a test is beyond its threshold."""
+    return evidence.odds >= 1.0 / (ALPHA * SHARES[evidence.flag])
+
+
+def patterns(trials: Trials, expected: Honest) -> Iterator[Pattern]:
+    """Every kind of carelessness that is looked for."""
+    decided = trials.side >= 0
+    left, before = trials.side == 1, _previous_side(trials)
+    both = decided & (before >= 0)
+
+    def rate(value: float) -> Floats:
+        return np.full(len(left), value)
+
+    for name, event in (("left", left), ("right", decided & ~left)):
+        yield Pattern("side", name, decided, event, rate(MAX_SIDE), CERTAIN, 0.29, 0.035)
+        yield Pattern("side", name, decided, event, rate(MAX_SIDE), 0.85, 0.002, 0.003)
+    switched = both & (trials.side != before)
+    yield Pattern("side", "alternating", both, switched, rate(MAX_SWITCH), CERTAIN, 0.33, 0.005)
+
+    catch = decided & (trials.as_known >= 0)
+    wrong = catch & (trials.as_known == 0)
+    for share, first, later in ((0.5, 0.02, 0.03), (0.25, 0.01, 0.01)):
+        worse = np.maximum(share, expected.wrong)
+        yield Pattern("catch", "wrong", catch, wrong, expected.wrong, worse, first, later)
+
+    repeat = decided & (trials.as_before >= 0) & ~catch
+    unlike = repeat & (trials.as_before == 0)
+    for share in (0.5, 0.95):
+        worse = np.maximum(share, expected.unlike)
+        yield Pattern("consistency", "unlike", repeat, unlike, expected.unlike, worse, 0.35, 0.15)
+
+    judged = decided & ~catch & ~np.isnan(trials.predicted)
+    missed = judged & (left != (trials.predicted > 0.5))
+    yield Pattern("agreement", "missed", judged, missed, expected.missed, 0.5, 0.65, 0.35)
+
+    # Each answer speaks once: a repeat by its first answer, all others by the prediction.
+    known = catch | repeat | judged
+    off = np.where(catch, wrong, np.where(repeat, unlike, missed))
+    rates = np.where(catch, expected.wrong, np.where(repeat, expected.unlike, expected.missed))
+    guessed = np.maximum(0.5, rates)
+    yield Pattern("guessing", "guessing", known, off, rates, guessed, 0.65, 0.35)
+
+    timed = ~np.isnan(trials.ms)
+    fast = timed & (trials.ms < expected.floor_ms)
+    for share, first, later in ((0.9, 0.6, 0.15), (0.5, 0.15, 0.1)):
+        yield Pattern("fast", "fast", timed, fast, rate(MAX_FAST), share, first, later)
+    everything = np.ones(len(left), dtype=bool)
+    for share in (0.8, 0.4):
+        yield Pattern(
+            *("implausible", "implausible", everything, trials.implausible),
+            *(rate(MAX_IMPLAUSIBLE), share, 0.4, 0.1),
+        )
+        yield Pattern(
+            *("blurred", "blurred", everything, trials.blurred),
+            *(rate(MAX_BLURRED), share, 0.4, 0.1),
+        )
+
+
+def start_weights(count: int, first: float, later: float) -> Floats:
+    """Log of the prior weights of having begun at each trial; they add up to at most `first` +
+    `later` in sessions of any length."""
+    weights = np.zeros(count)
+    begins = np.arange(STARTS_EVERY, count, STARTS_EVERY)
+    block = begins // STARTS_EVERY
+    weights[begins] = later / (block * (block + 1.0))
+    weights[:1] = first
+    with np.errstate(divide="ignore"):
+        return np.log(weights)
+
+
+def log_martingale(log_factors: Floats, log_weights: Floats) -> Floats:
+    """Log of Σ_k weight_k · factor_k ⋯ factor_t for each trial t (last axis)."""
+    after = np.cumsum(log_factors, axis=-1)
+    before = after - log_factors
+    return np.asarray(after + np.logaddexp.accumulate(log_weights - before, axis=-1))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Trials as a matrix: a row for each participant, padded at the right."""
+
+    participants: NDArray[Any]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    width: int
+    patterns: tuple[Pattern, ...]
+
+    def matrix(self, values: Floats) -> Floats:
+        made = np.zeros((len(self.participants), self.width))
+        made[self.row, self.column] = values
+        return made
+
+    def looked(self, flag: str) -> bool:
+        return any(one.relevant.any() for one in self.patterns if one.flag == flag)
+
+    def evidence(self, flag: str, row: int, log_odds: Floats) -> Evidence:
+        """The pattern and the beginning that explain a flag best; the whole session without one."""
+        rows = np.flatnonzero(self.row == row)
+        rows = rows[np.argsort(self.column[rows])]
+        highest = int(log_odds.argmax())
+        raised = log_odds[highest] >= -np.log(ALPHA * SHARES[flag])
+        last = highest if raised else len(rows) - 1
+        best, first, chosen = -np.inf, 0, None
+        for one in self.patterns:
+            if one.flag != flag:
+                continue
+            factors = one.log_factors(rows[: last + 1])
+            from_here = np.cumsum(factors[::-1])[::-1]
+            weighted = start_weights(last + 1, one.first, one.later) + from_here
+            if chosen is None or weighted.max() > best:
+                best, first, chosen = float(weighted.max()), int(weighted.argmax()), one
+        assert chosen is not None
+        first = first if raised else 0
+        span = rows[first : last + 1]
+        span = span[chosen.relevant[span]]
+        return Evidence(
+            flag,
+            chosen.name,
+            int(chosen.event[span].sum()),
+            len(span),
+            float(chosen.honest[span].sum()),
+            first + 1,
+            last + 1,
+            min(MAX_ODDS, float(np.exp(min(log_odds[highest], 100.0)))),
+        )
+
+
+def _log_odds(trials: Trials, reference: Reference) -> tuple[dict[str, Floats], _Sheet]:
+    """Participants × trials for each flag, and the matrix that they belong to."""
+    who, row = np.unique(trials.participant, return_inverse=True)
+    column = relative_order(row)
+    width = int(column.max(initial=-1)) + 1
+    made = tuple(patterns(trials, honest(trials, reference)))
+    sheet = _Sheet(who, row, column, width, made)
+    found: dict[str, Floats] = {}
+    for one in made:
+        weights = start_weights(width, one.first, one.later)
+        odds = log_martingale(sheet.matrix(one.log_factors()), weights)
+        found[one.flag] = np.logaddexp(found[one.flag], odds) if one.flag in found else odds
+    found["catch"] = np.maximum(found["catch"], _catch_looks(sheet))
+    padding = sheet.matrix(np.ones(len(trials))) == 0.0
+    for odds in found.values():
+        odds[padding] = -np.inf
+    return found, sheet
+
+
+def _catch_looks(sheet: _Sheet) -> Floats:
+    """Log odds of the errors in each participant's first catch trials, where they are looked at."""
+    pattern = next(one for one in sheet.patterns if one.flag == "catch")
+    order = np.flatnonzero(pattern.relevant)
+    order = order[np.lexsort((sheet.column[order], sheet.row[order]))]
+    rows, columns = sheet.row[order], sheet.column[order]
+    rates, wrong = pattern.honest[order], pattern.event[order]
+    place = relative_order(rows)
+    found = np.full((len(sheet.participants), sheet.width), -np.inf)
+    # The distribution of the number of errors so far, by participant.
+    spread = np.zeros((len(sheet.participants), max(CATCH_LOOKS) + 1))
+    spread[:, 0] = 1.0
+    errors = np.zeros(len(sheet.participants), dtype=np.int64)
+    for trial in range(min(int(place.max(initial=-1)) + 1, max(CATCH_LOOKS))):
+        at = place == trial
+        who, rate = rows[at], rates[at][:, None]
+        spread[who, 1:] = spread[who, 1:] * (1.0 - rate) + spread[who, :-1] * rate
+        spread[who, :1] *= 1.0 - rate
+        errors[who] += wrong[at]
+        share = CATCH_LOOKS.get(trial + 1)
+        if share is not None:
+            tail = np.cumsum(spread[who, ::-1], axis=1)[:, ::-1]
+            chance = np.maximum(tail[np.arange(len(who)), errors[who]], 1e-300)
+            found[who, columns[at]] = np.log(share / chance)
+    return found
+
+
+def _parts(trials: Trials) -> Iterator[Trials]:
+    """Participants with sessions of about one length together, so that matrices are dense."""
+    who, row, counts = np.unique(trials.participant, return_inverse=True, return_counts=True)
+    order = np.argsort(counts, kind="stable")
+    begin = 0
+    while begin < len(who):
+        end = begin + 1
+        while end < len(who) and (end - begin + 1) * counts[order[end]] <= MAX_CELLS:
+            if counts[order[end]] > 2 * counts[order[begin]] + 50:
+                break
+            end += 1
+        chosen = np.zeros(len(who), dtype=bool)
+        chosen[order[begin:end]] = True
+        yield trials.take(chosen[row])
+        begin = end
+
+
+def _previous_side(trials: Trials) -> NDArray[np.int64]:
+    """The side that the same participant chose in their trial before; -1 for none."""
+    order = np.argsort(trials.participant, kind="stable")
+    side, who = trials.side[order].astype(np.int64), trials.participant[order]
+    before = np.full(len(order), -1, dtype=np.int64)
+    same = who[1:] == who[:-1]
+    before[1:][same] = side[:-1][same]
+    found = np.empty_like(before)
+    found[order] = before
+    return found

@@ -1,0 +1,1 @@
+"""Questions: what one is, and which are left to ask."""

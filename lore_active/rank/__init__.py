@@ -1,0 +1,1 @@
+"""How many dimensions the answers support: cross-validation and marginal likelihood."""

@@ -1,0 +1,1 @@
+"""Simulated participants and studies: for planning, benchmarks and comparisons."""

@@ -1,0 +1,135 @@
+"""Ways of embedding answers, to be put side by side: LORE's two and those of cblearn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lore_active.data.comparisons import Triplets
+from lore_active.embedding.fit import fit
+from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.solver import Settings, solve
+from lore_active.rank.cross_validation import audit
+from lore_active.types import Floats
+
+# Dim-CV as in the LORE paper: dimensions 1 to 10, five folds, one start.
+MOST_DIMENSIONS = 10
+DIMENSION_FOLDS = 5
+
+Fit = Callable[[Triplets, int, int], "Fitted"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Where the items lie, in how many dimensions, and what the method chose on its way."""
+
+    embedding: Floats
+    rank: int
+    chose: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of embedding: `fit` takes the answers, the most dimensions and a seed."""
+
+    key: str
+    name: str
+    words: str
+    fit: Fit
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> str:
+        """What has to be installed first, in words; empty if nothing."""
+        for package, extra in (("cblearn", "pip install 'lore-active[compare]'"), ("torch", "")):
+            if package in self.needs and find_spec(package) is None:
+                return f"{package} is not installed" + (f" ({extra})" if extra else "")
+        return ""
+
+
+def _lore(answers: Triplets, most: int, seed: int) -> Fitted:
+    found = fit(as_pairs(answers), Settings(n_components=most))
+    return Fitted(found.embedding, found.rank)
+
+
+def _lore_audited(answers: Triplets, most: int, seed: int) -> Fitted:
+    """Rank and λ as the worker chooses them, then a fit to the end."""
+    found = audit(answers, seed)
+    if found.solution is None:
+        return Fitted(np.zeros((answers.n_objects, 1)), 0, "rank 0")
+    start = found.solution.embedding
+    settings = Settings(found.lam, n_components=start.shape[1])
+    solution = solve(as_pairs(answers), start, settings)
+    return Fitted(solution.embedding, solution.rank, f"λ = {found.lam:g}")
+
+
+def _rows(answers: Triplets) -> NDArray[np.int64]:
+    """Answers in cblearn's list order; it knows no weights, so whole ones repeat their row."""
+    each = answers.repeated("cblearn")
+    return np.column_stack([each.anchor, each.nearer, each.farther]).astype(np.int64)
+
+
+def _measured(embedding: Floats) -> int:
+    return int(np.linalg.matrix_rank(embedding - embedding.mean(axis=0)))
+
+
+def _of_cblearn(name: str, **settings: Any) -> Fit:
+    """One of cblearn's estimators, as it comes but for dimension and seed."""
+
+    def fitted(answers: Triplets, most: int, seed: int) -> Fitted:
+        kind = getattr(import_module("cblearn.embedding"), name)
+        model = kind(n_components=most, random_state=seed, **settings)
+        model.fit(_rows(answers), n_objects=answers.n_objects)
+        return Fitted(model.embedding_, _measured(model.embedding_))
+
+    return fitted
+
+
+def _network(answers: Triplets, most: int, seed: int) -> Fitted:
+    """OENN; width and encoding by its own rules, but the one whole and the other seeded."""
+    kind = import_module("cblearn.embedding").OENN
+    size = float(np.log(answers.n_objects))
+    width = max(120, int(2 * most * size))
+    model = kind(n_components=most, random_state=seed, layer_width=width, device="cpu")
+    shape = (answers.n_objects, int(np.ceil(size)) + 1)
+    encoding = np.random.default_rng(seed).normal(size=shape)
+    model.fit(_rows(answers), encoding=encoding, n_objects=answers.n_objects)
+    return Fitted(model.embedding_, _measured(model.embedding_))
+
+
+def _dimension_tested(answers: Triplets, most: int, seed: int) -> Fitted:
+    """More dimensions as long as a test on held-out answers finds one more to be better."""
+    cblearn = import_module("cblearn.embedding")
+    model = cblearn.SOE(n_components=1, n_init=1, random_state=seed)
+    found = cblearn.estimate_dimensionality_cv(
+        model,
+        _rows(answers),
+        test_dimensions=list(range(1, min(most, MOST_DIMENSIONS) + 1)),
+        n_splits=DIMENSION_FOLDS,
+        n_jobs=1,
+        random_state=seed,
+    )
+    return Fitted(model.embedding_, found.estimated_dimension)
+
+
+_CBLEARN = ("cblearn",)
+_TORCH = ("cblearn", "torch")
+METHODS = {
+    one.key: one
+    for one in (
+        Method("lore", "LORE, λ = 0.01", "rank penalty of fixed weight", _lore),
+        Method("lore-cv", "LORE, cross-validated", "rank and λ cross-validated", _lore_audited),
+        Method("soe", "SOE", "soft ordinal embedding", _of_cblearn("SOE"), _CBLEARN),
+        Method("ckl", "CKL", "crowd kernel learning", _of_cblearn("CKL"), _CBLEARN),
+        Method("t-ste", "t-STE", "stochastic triplets, heavy tails", _of_cblearn("TSTE"), _CBLEARN),
+        Method("gnmds", "GNMDS", "generalised non-metric MDS", _of_cblearn("GNMDS"), _CBLEARN),
+        Method("forte", "FORTE", "fast kernel", _of_cblearn("FORTE", device="cpu"), _TORCH),
+        Method("oenn", "OENN", "neural network", _network, _TORCH),
+        Method("dim-cv", "Dim-CV", "SOE, dimension by tests", _dimension_tested, _CBLEARN),
+    )
+}

@@ -1,0 +1,84 @@
+"""What participants cost: pay per participant and per hour, and the recruitment site's fee."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+# What a trial takes where nothing was measured.
+SECONDS_PER_TRIAL = 4.0
+# From here on, cents do not matter.
+WHOLE_FROM = 100
+# So many times smaller, and the lower end of a range is as good as nothing.
+LITTLE = 20
+
+
+MAX_PAY = 1e9
+
+
+class Pay(Struct, forbid_unknown_fields=True, frozen=True):
+    """What participants are paid; 0: nothing of that kind."""
+
+    per_participant: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
+    per_hour: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
+    fee: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.0
+    currency: Annotated[str, Meta(max_length=12)] = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether participants are paid at all."""
+        return self.per_participant > 0 or self.per_hour > 0
+
+
+def cost(pay: Pay, participants: float, hours: float) -> float:
+    """What so many participants who took so many hours together cost, fee included."""
+    return (pay.per_participant * participants + pay.per_hour * hours) * (1.0 + pay.fee)
+
+
+def pay_in_words(pay: Pay) -> str:
+    """`2.50 EUR per participant and 6.00 EUR per hour`."""
+    kinds = ((pay.per_participant, "participant"), (pay.per_hour, "hour"))
+    parts = [f"{money(amount, pay.currency)} per {what}" for amount, what in kinds if amount]
+    return " and ".join(parts)
+
+
+def money(amount: float, currency: str) -> str:
+    """`1,240 EUR`, `€12.50`."""
+    return _with_currency(_digits(amount, amount), currency)
+
+
+def money_range(low: float, high: float, currency: str) -> str:
+    """`120 to 340 EUR`; `up to 340 EUR` where the lower end is as good as nothing."""
+    ends = _digits(low, high), _digits(high, high)
+    if ends[0] == ends[1]:
+        return _with_currency(ends[1], currency)
+    if is_little(low, high):
+        return f"up to {_with_currency(ends[1], currency)}"
+    if not _is_sign(currency):
+        return f"{ends[0]} to {_with_currency(ends[1], currency)}"
+    return " to ".join(_with_currency(end, currency) for end in ends)
+
+
+def is_little(low: float, high: float) -> bool:
+    """Whether the lower end of a range says no more than nothing would."""
+    return LITTLE * low <= high
+
+
+def about(text: str) -> str:
+    """A range as an estimate; `up to` says so itself."""
+    return text if text.startswith("up to ") else f"about {text}"
+
+
+def _digits(amount: float, largest: float) -> str:
+    return f"{amount:,.0f}" if largest >= WHOLE_FROM else f"{amount:,.2f}"
+
+
+def _with_currency(digits: str, currency: str) -> str:
+    currency = currency.strip()
+    return f"{currency}{digits}" if _is_sign(currency) else f"{digits} {currency}"
+
+
+def _is_sign(currency: str) -> bool:
+    """A sign such as € is before the amount, a code or a word behind it."""
+    return not any(character.isalpha() for character in currency)

@@ -1,0 +1,1 @@
+"""Authentication: the experimenter's password, sessions and view-only links."""

@@ -1,0 +1,270 @@
+"""The command `lore-active plan`: answers, people, hours and money before anybody is asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import numpy as np
+
+from lore_active.errors import InvalidParameter
+from lore_active.simulation.cost import Pay, pay_in_words
+from lore_active.simulation.parallel import running
+from lore_active.simulation.planning import SELECTORS, PlanConfig, PlanRow, plan
+from lore_active.warmup import warm
+from server.cli import options
+from server.cli.options import opened
+from server.cli.terminal import bar, clear, say
+from server.clock import now
+from server.monitor.messages import duration
+from server.monitor.reader import Reader
+from server.study.config import Study
+from server.study.loading import load
+from server.study.parsing import all_keys, rule_of
+from server.study.problems import shown
+
+# A logistic curve with temperature 1 is about a Gaussian one with this standard deviation.
+LOGISTIC_DEVIATION = 1.7
+# Characters of answers, participants, hours and cost, each with its range.
+COLUMNS = (21, 14, 16, 24)
+
+
+def _ranks(text: str) -> list[int]:
+    try:
+        first, _, last = text.partition("-")
+        found = list(range(int(first), int(last or first) + 1))
+    except ValueError:
+        found = []
+    if not found or found[0] < 1:
+        raise InvalidParameter(f"--ranks is {text!r}, but must be like 3 or 1-5.")
+    return found
+
+
+def _of_study(items: int, settings: Study) -> dict[str, Any]:
+    """What a study.toml says about the study to be planned."""
+    session, stopping = settings.session, settings.stopping
+    return {
+        "items": items,
+        "trials": session.trials,
+        "overhead": session.catch + session.repeat,
+        "pay": settings.pay,
+        "confidence": stopping.confidence,
+        "audits": stopping.audits,
+        "min_answers": stopping.min_answers,
+    }
+
+
+def _of_pilot(path: Path) -> dict[str, Any]:
+    """A pilot's settings; noise, lapses and the duration of trials as its answers show them."""
+    with opened(path) as (study, database, _):
+        facts = database.read(lambda c: Reader(database, study).read(c, now()))
+    model = facts.model
+    if model is None or model.rank == 0:
+        raise InvalidParameter(f"{path}: the pilot has no model yet, so nothing can be estimated.")
+    count = len(study.items)
+    z = np.frombuffer(model.embedding).reshape(count, model.rank)
+    spread = float(np.sqrt(np.mean(np.var(z, axis=0))))
+    noise = (LOGISTIC_DEVIATION * model.temperature / spread) ** 2
+    ceiling = json.loads(model.summary)["ceiling"]
+    # Somebody who lapses with share l agrees with a perfect model in 1 − l/2 of the cases at best.
+    lapse = 0.0 if ceiling is None else float(np.clip(2 * (1 - ceiling), 0.0, 0.2))
+    return {
+        **_of_study(count, study.settings),
+        "noise": float(np.clip(noise, 0.001, 10.0)),
+        "lapse": lapse,
+        "seconds_per_trial": round(3600 * facts.crowd.trial_hours, 1),
+    }
+
+
+def _pay(pay: Pay, given: dict[str, Any]) -> Pay:
+    """The study's pay with what was given instead, by the rules of study.toml."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    keys = all_keys(Pay)
+    for name, value in changed.items():
+        try:
+            msgspec.convert(value, keys[name].type)
+        except msgspec.ValidationError:
+            rule = rule_of(keys[name].type)
+            raise InvalidParameter(
+                f"--pay-{name.replace('_', '-')} is {shown(value)}, but {rule}."
+            ) from None
+    pay = msgspec.structs.replace(pay, **changed)
+    if pay.is_set and not pay.currency.strip():
+        raise InvalidParameter("Say what is paid in: --pay-currency EUR, for example.")
+    return pay
+
+
+def _config(
+    study: Path | None, pilot: Path | None, given: dict[str, Any], pay: dict[str, Any]
+) -> PlanConfig:
+    """The study's settings, the pilot's instead, and the options before both."""
+    known: dict[str, Any] = {}
+    if study is not None:
+        loaded = load(study)
+        known |= _of_study(len(loaded.items), loaded.settings)
+    if pilot is not None:
+        found = _of_pilot(pilot)
+        # What the study says about itself stays; how noisy people are, only a pilot tells.
+        known = {**found, **known}
+    known |= {name: value for name, value in given.items() if value is not None}
+    if "items" not in known:
+        raise InvalidParameter(
+            "Give the study's folder, or the number of items with --items, or a pilot with --from."
+        )
+    known["pay"] = _pay(known.get("pay", Pay()), pay)
+    return PlanConfig(**known)
+
+
+@click.command(name="plan")
+@click.argument(
+    "study", metavar="[DIR]", required=False, type=click.Path(path_type=Path, exists=True)
+)
+@click.option("--items", type=int, help="Number of items.")
+@click.option("--ranks", default="1-5", show_default=True, help="True ranks to suppose.")
+@click.option("--noise", type=float, help="Noise variance; 0.1 if not given.")
+@click.option("--lapse", type=float, help="Lapse rate; 0 if not given.")
+@click.option("--trials", type=int, help="Trials per participant; 80 if not given.")
+@click.option("--seconds-per-trial", type=float, help="Duration of a trial; 4 if not given.")
+@click.option("--pay-per-participant", type=float, help="Pay for each participant.")
+@click.option("--pay-per-hour", type=float, help="Pay for each hour.")
+@click.option("--pay-fee", type=float, help="Fee of the recruitment site, as a share of the pay.")
+@click.option("--pay-currency", help="Currency of the pay, as EUR.")
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Per rank.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulations.")
+@click.option(
+    "--from",
+    "pilot",
+    type=click.Path(path_type=Path, exists=True),
+    help="Take noise, lapses and the duration of trials from this pilot study (folder or log).",
+)
+@options.sweep
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def command(
+    study: Path | None,
+    items: int | None,
+    ranks: str,
+    noise: float | None,
+    lapse: float | None,
+    trials: int | None,
+    seconds_per_trial: float | None,
+    pay_per_participant: float | None,
+    pay_per_hour: float | None,
+    pay_fee: float | None,
+    pay_currency: str | None,
+    runs: int,
+    seed: int,
+    pilot: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+    as_json: bool,
+) -> None:
+    """Simulate studies like yours and say what they take: answers, people, hours, money.
+
+    DIR is the folder of the study that is planned: its items, trials, pay and stopping rule are
+    taken from there, and options come before them. Each row is printed when it is ready.
+    """
+    given = {
+        "items": items,
+        "noise": noise,
+        "lapse": lapse,
+        "trials": trials,
+        "seconds_per_trial": seconds_per_trial,
+    }
+    pay = {
+        "per_participant": pay_per_participant,
+        "per_hour": pay_per_hour,
+        "fee": pay_fee,
+        "currency": pay_currency,
+    }
+    config = _config(study, pilot, given, pay)
+    rows = plan(config, _ranks(ranks), runs, seed, _Progress())
+    say("Getting ready; the first time this takes about half a minute.")
+    # Compiled here once, so that the processes only load it.
+    warm()
+    with running(jobs, scheduler):
+        if as_json:
+            _print_json(config, rows)
+        else:
+            _print(config, rows)
+
+
+class _Progress:
+    """Studies done, and about how long the others will take."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __call__(self, done: int, of: int) -> None:
+        if done == 0:
+            self._begun = time.monotonic()
+        if done == of:
+            clear()
+        else:
+            left = (time.monotonic() - self._begun) / max(1, done) * (of - done)
+            bar("simulated study", done, of, f"{duration(left / 60)} left" if done else "")
+
+
+def _print_json(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
+    pay = msgspec.to_builtins(config.pay)
+    click.echo(json.dumps({"plan": {**asdict(replace(config, pay=Pay())), "pay": pay}}))
+    for row in rows:
+        click.echo(json.dumps(asdict(row)))
+
+
+def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
+    click.echo(
+        f"{config.items} items, noise {config.noise:.2g}, lapses {100 * config.lapse:.0f} %, "
+        f"{config.trials} trials per participant, {config.seconds_per_trial:g} s per trial"
+        f"{_pay_and_fee(config.pay)}.\n"
+        "Median of the simulated studies, and the range of 8 in 10 of them."
+    )
+    unsettled = False
+    last = SELECTORS[0]
+    click.echo(_header(config, last))
+    for row in rows:
+        clear()
+        if row.selector != last:
+            click.echo(_header(config, row.selector))
+            last = row.selector
+        cells = [_span(row.answers, ",.0f"), _span(row.participants, ",d"), _span(row.hours, ".1f")]
+        if row.cost is not None:
+            cells.append(_span(row.cost, ",.0f" if max(row.cost) >= 100 else ".2f"))
+        click.echo(f"{row.rank:4d}  {_aligned(cells)}{row.right} of {row.runs}")
+        unsettled |= row.stopped < row.runs
+    if unsettled:
+        click.echo(f"\nStudies that had not stopped by {config.limit:,} answers count as that.")
+    if not config.pay.is_set:
+        click.echo(
+            "\nFor the cost, set [pay] in study.toml, or add --pay-per-participant or "
+            "--pay-per-hour, and --pay-currency."
+        )
+
+
+def _header(config: PlanConfig, selector: str) -> str:
+    titles = ["answers", "participants", "hours"]
+    if config.pay.is_set:
+        titles.append(f"cost ({config.pay.currency.strip()})")
+    what = {SELECTORS[0]: "Questions chosen by the learner", SELECTORS[1]: "Random questions"}
+    return f"\n{what[selector]}\nrank  {_aligned(titles)}right rank"
+
+
+def _aligned(cells: list[str]) -> str:
+    return "".join(f"{cell:{width}s}" for cell, width in zip(cells, COLUMNS, strict=False))
+
+
+def _pay_and_fee(pay: Pay) -> str:
+    if not pay.is_set:
+        return ""
+    fee = f", a fee of {100 * pay.fee:g} %" if pay.fee else ""
+    return f", {pay_in_words(pay)}{fee}"
+
+
+def _span(values: tuple[float, ...], form: str) -> str:
+    low, middle, high = (format(value, form) for value in values)
+    return f"{middle} ({low}–{high})"

@@ -1,0 +1,205 @@
+"""The command `lore-active simulate`: a study with simulated people, once or for many seeds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from lore_active.acquisition.selectors import SELECTORS, selector_named
+from lore_active.data.comparisons import MAX_ITEMS, as_triplets
+from lore_active.errors import InvalidParameter
+from lore_active.learner.learner import Learner
+from lore_active.questions.pool import PooledQuestions
+from lore_active.simulation.observers import Habits, crowd, gaussian_space, simulated_answers
+from lore_active.simulation.parallel import running, sweep
+from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
+from lore_active.stopping.rules import RankSettled
+from lore_active.warmup import warm
+from server.cli import options
+from server.cli.terminal import bar, say
+
+TEST_QUESTIONS = 3000
+QUANTILES = (0.1, 0.5, 0.9)
+MAX_RANK = 1000
+MAX_OBSERVERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Whom to ask what, for how long. With a pool, its answers stand in for people."""
+
+    items: int
+    rank: int
+    noise: float
+    answers: int
+    selector: str
+    seed: int
+    observers: int
+    lapse: float
+    side_bias: float
+    noise_spread: float
+    drift: float
+    stop: bool
+    pool: Path | None
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("items", 4, MAX_ITEMS),
+            ("rank", 1, MAX_RANK),
+            ("observers", 1, MAX_OBSERVERS),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InvalidParameter(f"{name} is {value}, but must be from {least} to {most}.")
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Run the study: a record for each audit, and a summary."""
+        learner, people, test = self._cast()
+        for record in simulate(learner, people, self.answers, test, time.perf_counter, self.stop):
+            if record.get("summary"):
+                record["true_rank"] = self.rank if self.pool is None else None
+            yield record
+
+    def _cast(self) -> tuple[Learner, People, Any]:
+        rule = RankSettled(max_answers=self.answers)
+        selector = selector_named(self.selector)
+        if self.pool is not None:
+            # An item that no answer is about could never be asked, and nothing would settle.
+            logged = as_triplets(self.pool).occurring()
+            pool = LoggedPeople(logged, self.seed + 1)
+            source = PooledQuestions(pool.questions, logged.n_objects)
+            return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
+        habits = Habits(self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift)
+        space = gaussian_space(self.items, self.rank, self.seed)
+        people = SimulatedPeople(crowd(space, self.observers, habits, self.seed + 1))
+        test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, Habits(noise=0.0))
+        return Learner(self.items, self.seed, selector, rule), people, test
+
+
+def summary_of(setting: Setting) -> dict[str, Any]:
+    """Only how the study ended, with its seed."""
+    *_, last = setting.records()
+    return {"seed": setting.seed, **last}
+
+
+@click.command(name="simulate")
+@click.option("--items", type=int, default=50, show_default=True, help="Number of items.")
+@click.option("--rank", type=int, default=3, show_default=True, help="True number of dimensions.")
+@click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
+@click.option("--answers", type=int, default=2000, show_default=True, help="Most answers.")
+@click.option(
+    "--selector",
+    type=click.Choice(sorted(SELECTORS)),
+    default="fisher",
+    show_default=True,
+    help="How questions are chosen.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+@click.option("--observers", type=int, default=1, show_default=True, help="Number of people.")
+@click.option("--lapse", type=float, default=0.0, help="Share of answers without looking.")
+@click.option("--side-bias", type=float, default=0.0, help="How much nearer left seems.")
+@click.option("--noise-spread", type=float, default=0.0, help="How much people differ in noise.")
+@click.option("--drift", type=float, default=0.0, help="How far people's space wanders.")
+@click.option("--no-stop", is_flag=True, help="Go on to --answers whatever the rule says.")
+@click.option(
+    "--pool",
+    type=click.Path(path_type=Path),
+    help="Answers come from this file, and only its questions are asked.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    help="As many studies, with seeds from --seed on, in parallel; only how each ended is said.",
+)
+@options.sweep
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def command(
+    seeds: int | None,
+    jobs: int | None,
+    scheduler: str | None,
+    no_stop: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Run studies with simulated people, or with logged answers in their place."""
+    setting = Setting(stop=not no_stop, **chosen)
+    if seeds is None and (jobs or scheduler):
+        raise InvalidParameter("--jobs and --scheduler spread many studies: give --seeds as well.")
+    say("Compiling or loading kernels …")
+    warm()
+    if seeds is None:
+        for record in setting.records():
+            click.echo(json.dumps(record) if as_json else _words(record))
+        return
+    settings = [(replace(setting, seed=setting.seed + k),) for k in range(seeds)]
+    ends = []
+    with running(jobs, scheduler):
+        for end in sweep(summary_of, settings, lambda done, of: bar("study", done, of)):
+            ends.append(end)
+            click.echo(json.dumps(end) if as_json else _line(end))
+    total = _total(setting, ends)
+    click.echo(json.dumps(total) if as_json else _total_words(total))
+
+
+def _words(record: dict[str, Any]) -> str:
+    share = record["accuracy"]
+    accuracy = "" if share is None else f"accuracy {100 * share:5.1f} %  "
+    if not record.get("summary"):
+        return (
+            f"{record['answers']:6d} answers  rank {record['rank']}  {accuracy}"
+            f"prequential {_share(record['prequential_accuracy'])}  {record['headline']}"
+        )
+    truth = "" if record["true_rank"] is None else f"The people used {record['true_rank']}.\n"
+    return (
+        f"{record['headline']} {record['explanation']}\n{truth}"
+        f"selecting {record['select_seconds']:.1f} s, refits {record['refit_seconds']:.1f} s, "
+        f"audits {record['audit_seconds']:.1f} s"
+    )
+
+
+def _share(value: float | None) -> str:
+    return "    –  " if value is None else f"{100 * value:5.1f} %"
+
+
+def _line(end: dict[str, Any]) -> str:
+    share = end["accuracy"]
+    accuracy = "" if share is None else f"  accuracy {100 * share:5.1f} %"
+    if end["stopped_at"] is None:
+        return f"seed {end['seed']}: not settled by {end['answers']} answers{accuracy}"
+    return (
+        f"seed {end['seed']}: settled at rank {end['stopped_rank']} after {end['stopped_at']} "
+        f"answers{accuracy}"
+    )
+
+
+def _total(setting: Setting, ends: list[dict[str, Any]]) -> dict[str, Any]:
+    stops = [end for end in ends if end["stopped_at"] is not None]
+    counts = [end["stopped_at"] for end in stops]
+    settings = asdict(setting)
+    settings["pool"] = None if setting.pool is None else str(setting.pool)
+    return {
+        "sweep": True,
+        "studies": len(ends),
+        "stopped": len(stops),
+        "right": sum(end["stopped_rank"] == end["true_rank"] for end in stops),
+        "stopped_at": [float(one) for one in np.quantile(counts, QUANTILES)] if counts else None,
+        "settings": settings,
+    }
+
+
+def _total_words(total: dict[str, Any]) -> str:
+    if not total["stopped"]:
+        return f"None of {total['studies']} studies settled."
+    low, middle, high = total["stopped_at"]
+    right = "" if total["settings"]["pool"] else f", {total['right']} at the true rank"
+    return (
+        f"{total['stopped']} of {total['studies']} studies settled{right}, after {middle:.0f} "
+        f"answers (10 to 90 %: {low:.0f} to {high:.0f})."
+    )

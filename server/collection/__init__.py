@@ -1,0 +1,1 @@
+"""Collecting answers: what participants and the experimenter can do, each as one transaction."""

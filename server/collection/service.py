@@ -1,0 +1,318 @@
+"""What participants can do, each as one transaction: arrive, consent, answer, finish. No Flask."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lore_active.errors import LoreError
+from server.collection.assignment import Issuer
+from server.collection.entry import external_name, session_of, tidy
+from server.collection.location import NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN, Location
+from server.collection.pace import Pace
+from server.collection.quota import Quota
+from server.collection.screens import Note, Side, Stage, Turned, Welcome
+from server.store import collection as store
+from server.store import questions
+from server.store.collection import Participant
+from server.store.database import Connection, Database
+from server.study.config import LoadedStudy
+
+LONGEST_FEEDBACK = 5000
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+
+
+class UnknownParticipant(LoreError):
+    """A link with a token that nobody holds."""
+
+
+class UnknownQuestion(LoreError):
+    """An answer to a question that this participant was never given."""
+
+
+class Service:
+    """One study's use cases for participants.
+
+    `clock` gives milliseconds since 1970. Every method returns only after what it did is on disk.
+    """
+
+    def __init__(self, database: Database, study: LoadedStudy, clock: Callable[[], int]) -> None:
+        self.database = database
+        self.study = study
+        self.clock = clock
+        self._issuer = Issuer(study)
+        self._quota = Quota(study)
+        self._pace = Pace(study)
+        self._location = Location(study, self._issuer, self._pace, clock)
+
+    # ---- coming and going -----------------------------------------------------------------------
+
+    def arrive(
+        self,
+        entry: Mapping[str, str],
+        token: str | None = None,
+        agent: str = "",
+        simulated: bool = False,
+    ) -> Welcome | Turned:
+        """Somebody opens the study's link: a newcomer, or one who comes back.
+
+        `entry` holds the link's parameters, `token` what their browser remembers of an earlier
+        visit. People whom the recruiter names are known by that name, whatever the browser says.
+        `simulated`: a bot of this server's own, which is marked as such for good.
+        """
+        entry = tidy(entry)
+        if entry.get("assignmentId") == PREVIEW:
+            return Turned("preview")
+        return self.database.write(lambda c: self._arrive(c, entry, token, agent[:500], simulated))
+
+    def _arrive(
+        self, c: Connection, entry: dict[str, str], token: str | None, agent: str, simulated: bool
+    ) -> Welcome | Turned:
+        now = self.clock()
+        external = external_name(entry, simulated)
+        known = None
+        if external is not None:
+            known = store.participant_known_as(c, external)
+        elif token:
+            known = store.participant(c, token)
+        if known is not None:
+            before = json.loads(known.entry)
+            if known.stage == "finished" and session_of(entry) != session_of(before):
+                # A second session of the same person, not a reload of the first.
+                return Turned("already", *self._location.exit("already", entry))
+            if external is not None and entry != before and known.stage in store.STILL_HERE:
+                # The way out must name the assignment that they hold now, not one given back.
+                store.change_participant(
+                    c, known.id, entry=json.dumps({**before, **entry}, ensure_ascii=False)
+                )
+                store.add_event(c, "entry", "participant", now, known.id, before=before)
+            return Welcome(known.token)
+        state = self._state(c)
+        if state.status == "paused":
+            return Turned("paused")
+        trials = self._quota.room(c, state, now, simulated)
+        enough = simulated and store.simulated_stopped(c)
+        if state.status == "stopped" or trials <= 0 or enough:
+            return Turned("full", *self._location.exit("full", entry))
+        new = store.add_participant(
+            c, secrets.token_urlsafe(18), external, entry, agent, trials, now, simulated
+        )
+        if simulated:
+            self._leave_simulated_out(c, now)
+        return Welcome(new.token)
+
+    # ---- from page to page ----------------------------------------------------------------------
+
+    def visit(self, token: str) -> Stage:
+        """The page is loaded: where they are, and this is now their newest window."""
+
+        def work(c: Connection) -> Stage:
+            who = self._present(c, token)
+            return self._location.stage(c, store.change_participant(c, who.id, visit=who.visit + 1))
+
+        return self.database.write(work)
+
+    def look(self, token: str, visit: int | None) -> Stage:
+        """Where they are, for a window that asks by itself whether the study goes on."""
+        return self._act(token, visit, lambda who: False, lambda who, now: {})
+
+    def consent(self, token: str, agreed: bool, visit: int | None = None) -> Stage:
+        """They agree, or do not: then they may take it back until they have seen an exit."""
+
+        def changes(who: Participant, now: int) -> dict[str, Any]:
+            if agreed:
+                return {"stage": "instructions", "consented_at": now}
+            return {
+                "stage": "declined",
+                "finished_at": None if self._location.declining_pays else now,
+            }
+
+        return self._act(token, visit, lambda who: who.stage == "consent", changes)
+
+    def leave(self, token: str) -> Stage:
+        """They have declined and mean it: now they are given the code or link for that."""
+        return self._act(
+            token,
+            None,
+            lambda who: who.stage == "declined" and who.finished_at is None,
+            lambda who, now: {"finished_at": now},
+        )
+
+    def reconsider(self, token: str) -> Stage:
+        """They have declined and changed their mind: consent again, if there is still room."""
+
+        def work(c: Connection) -> Stage:
+            who, now, state = self._participant(c, token), self.clock(), self._state(c)
+            if self._location.undecided(who):
+                trials = self._quota.room(c, state, now, bool(who.simulated))
+                changes: dict[str, Any] = {"stage": "expired", "finished_at": now}
+                if trials > 0 and state.status != "stopped":
+                    changes = {"stage": "consent", "finished_at": None, "trials": trials}
+                    store.add_event(c, "reconsider", "participant", now, who.id)
+                who = store.change_participant(c, who.id, seen_at=now, **changes)
+            return self._location.stage(c, who)
+
+        return self.database.write(work)
+
+    def begin(self, token: str, visit: int | None = None) -> Stage:
+        """They have read the instructions."""
+        stage = "practice" if self.study.settings.session.practice else "trials"
+        return self._act(
+            token, visit, lambda who: who.stage == "instructions", lambda who, now: {"stage": stage}
+        )
+
+    def rest(self, token: str, done: int, visit: int | None = None) -> Stage:
+        """They continue from a page between questions; `done` says which page, as it said."""
+
+        def due(who: Participant) -> bool:
+            if who.stage == "practice":
+                return (
+                    who.rested == PRACTICE_FEEDBACK
+                    and done == self._location.practice_slot(who) - 1
+                )
+            return who.stage == "trials" and who.done == done != who.rested
+
+        def changes(who: Participant, now: int) -> dict[str, Any]:
+            if who.stage == "practice" and self._location.practice_slot(who) >= 0:
+                return {"stage": "trials", "rested": NOT_READY}
+            return {"rested": 0 if who.stage == "practice" else done}
+
+        return self._act(token, visit, due, changes)
+
+    def feedback(self, token: str, text: str) -> Stage:
+        """They have written a comment, perhaps an empty one, and are done."""
+        kept = {"stage": "finished", "feedback": text[:LONGEST_FEEDBACK]}
+        return self._act(
+            token,
+            None,
+            lambda who: who.stage == "feedback",
+            lambda who, now: {**kept, "finished_at": now},
+        )
+
+    def _act(
+        self,
+        token: str,
+        visit: int | None,
+        due: Callable[[Participant], bool],
+        changes: Callable[[Participant, int], dict[str, Any]],
+    ) -> Stage:
+        """One step of a participant, if it is due; an older window takes none."""
+
+        def work(c: Connection) -> Stage:
+            who, now = self._present(c, token), self.clock()
+            if self._older(who, visit):
+                return _elsewhere(who, due(who))
+            if due(who):
+                who = store.change_participant(c, who.id, seen_at=now, **changes(who, now))
+            return self._location.stage(c, who)
+
+        return self.database.write(work)
+
+    def _older(self, who: Participant, visit: int | None) -> bool:
+        """Whether a window was replaced by a newer one.
+
+        Only one window at a time may go on; what comes after the last question belongs to all.
+        """
+        return visit is not None and visit < who.visit and who.stage in store.UNDER_WAY
+
+    # ---- answering ------------------------------------------------------------------------------
+
+    def answer(
+        self,
+        token: str,
+        question: str,
+        side: Side,
+        visit: int | None = None,
+        rt_ms: float | None = None,
+        timings: Mapping[str, Any] | None = None,
+    ) -> Stage:
+        """Store an answer and give the next question; again and again, the same.
+
+        The first answer to a question is kept; who sends another, or the same once more, is told
+        where they are now. What comes from an older window, or breaks the study's rules, is not
+        stored.
+        """
+        return self.database.write(
+            lambda c: self._answer(c, token, question, side, visit, rt_ms, timings)
+        )
+
+    def _answer(
+        self,
+        c: Connection,
+        token: str,
+        question: str,
+        side: Side,
+        visit: int | None,
+        rt_ms: float | None,
+        timings: Mapping[str, Any] | None,
+    ) -> Stage:
+        who, now = self._participant(c, token), self.clock()
+        away = self._quota.is_away(who, now)
+        asked = questions.issued(c, question)
+        if asked is None or asked.participant != who.id:
+            raise UnknownQuestion("This question is not one of this participant's.")
+        note: Note = ""
+        current = asked.side is None and asked.slot == self._location.current_slot(who)
+        if current and not self._older(who, visit):
+            if self._issuer.takes(asked, side, now):
+                late = away or now > asked.expires_at
+                questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
+                note = self._issuer.note(asked, side)
+                who = (self._practised if asked.slot < 0 else self._done)(c, who, now)
+            else:
+                note = "not_taken"
+        if away:
+            who = self._quota.returned(c, who, self._state(c), now)
+        if self._older(who, visit):
+            return _elsewhere(who, current)
+        stage = self._location.stage(c, who)
+        return replace(stage, note=note) if stage.kind == "trial" or note == "not_taken" else stage
+
+    def _practised(self, c: Connection, who: Participant, now: int) -> Participant:
+        return store.change_participant(
+            c, who.id, practised=who.practised + 1, rested=PRACTICE_FEEDBACK, seen_at=now
+        )
+
+    def _done(self, c: Connection, who: Participant, now: int) -> Participant:
+        changes: dict[str, Any] = {"done": who.done + 1, "seen_at": now}
+        if who.done + 1 >= who.trials:
+            wants_words = self.study.settings.session.feedback
+            changes["stage"] = "feedback" if wants_words else "finished"
+            changes["finished_at"] = None if wants_words else now
+        who = store.change_participant(c, who.id, **changes)
+        if not who.simulated:
+            self._leave_simulated_out(c, now)
+            if who.stage == "trials" and self._pace.reminded(c, who, now):
+                who = store.change_participant(c, who.id, rested=SLOW_DOWN)
+        return who
+
+    def _leave_simulated_out(self, c: Connection, now: int) -> None:
+        if not self.study.settings.learning.simulated:
+            store.leave_simulated_out(c, now)
+
+    # ---- where somebody is ----------------------------------------------------------------------
+
+    def _participant(self, c: Connection, token: str) -> Participant:
+        who = store.participant(c, token)
+        if who is None:
+            raise UnknownParticipant("No participant holds this link.")
+        return who
+
+    def _present(self, c: Connection, token: str) -> Participant:
+        """Who holds this token; if they were away too long, only if there is still room."""
+        who, now = self._participant(c, token), self.clock()
+        if not self._quota.is_away(who, now):
+            return who
+        return self._quota.returned(c, who, self._state(c), now)
+
+    def _state(self, c: Connection) -> store.State:
+        state = store.state(c)
+        assert state is not None
+        return state
+
+
+def _elsewhere(who: Participant, refused: bool) -> Stage:
+    return Stage("elsewhere", who.token, who.visit, note="not_taken" if refused else "")

@@ -1,0 +1,1 @@
+"""LORE beside other methods on the same cross-validation folds."""

@@ -1,0 +1,1 @@
+"""Exports: answers, embeddings and logs as files, for people and for other programs."""

@@ -1,0 +1,202 @@
+"""What can be taken out of a study as files: written piece by piece, for a page or a command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from lore_active.data.formats import safe
+from server.monitor.map import embedding_of
+from server.status.counting import Fates, simulated_left_out
+from server.store import models, summaries
+from server.store.archive import NAMING_EVENTS
+from server.store.database import Database
+from server.study.config import LoadedStudy
+
+ANSWERS = (
+    "seq",
+    "participant",
+    "excluded",
+    "simulated",
+    "slot",
+    "purpose",
+    "origin",
+    "anchor",
+    "left",
+    "right",
+    "side",
+    "chosen",
+    "known_answer",
+    "repeats_question",
+    "rt_ms",
+    "late",
+    "received_at_utc",
+    "asked_at_utc",
+    "model_version",
+    "question",
+    "background",
+    "fitted",
+)
+PARTICIPANTS = (
+    *("participant", "excluded", "simulated", "stage", "trials", "done", "arrived_at_utc"),
+    *("finished_at_utc", "external", "entry", "user_agent", "feedback"),
+)
+ITEMS = ("item", "kind", "label", "alt", "text", "file")
+_EXCLUDED, _SIMULATED = ANSWERS.index("excluded"), ANSWERS.index("simulated")
+_PURPOSE, _SIDE = ANSWERS.index("purpose"), ANSWERS.index("side")
+# Two times, side by side.
+_RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to leave out: excluded people, and who people are.
+
+    Simulated participants are left out where people have answered, unless `simulated`. Psych-DS is
+    de-identified unless `identified`; `comments` keeps what participants wrote.
+    """
+
+    without_excluded: bool = False
+    pseudonyms: bool = False
+    simulated: bool = False
+    identified: bool = False
+    comments: bool = False
+
+    def keeps(self, excluded: bool, simulated: bool, left_out: bool) -> bool:
+        """Whether a participant is wanted; `left_out` is whether simulated ones do not count."""
+        if simulated and left_out and not self.simulated:
+            return False
+        return not (excluded and self.without_excluded)
+
+
+ALL = Choice()
+
+
+def put(path: Path, pieces: Iterator[str]) -> Path:
+    """Write a file piece by piece."""
+    with open(path, "w", encoding="utf-8", newline="", opener=private) as file:
+        for piece in pieces:
+            file.write(piece)
+    return path
+
+
+def private(path: str, flags: int) -> int:
+    """Made for its owner only: it may tell who people are."""
+    return os.open(path, flags, 0o600)
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV, with nothing in them that a spreadsheet would run."""
+    out = io.StringIO()
+    # Both signs in the line end: a cell with either is then quoted.
+    csv.writer(out, lineterminator="\r\n").writerows(
+        [safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+    return out.getvalue()
+
+
+def utc(ms: int | None) -> str:
+    """A time as ISO 8601; empty for none."""
+    if ms is None:
+        return ""
+    minute, rest = divmod(ms, 60_000)
+    return f"{_minute(minute)}:{rest // 1000:02d}.{rest % 1000:03d}+00:00"
+
+
+@lru_cache(maxsize=1024)
+def _minute(minute: int) -> str:
+    """Times that follow each other share most of what they look like."""
+    return datetime.fromtimestamp(60 * minute, UTC).isoformat(timespec="minutes")[:-6]
+
+
+def answer_rows(
+    database: Database, choice: Choice = ALL, progress: Progress = lambda answers: None
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Answers with the cells of ANSWERS, some thousand at once."""
+    last = count = 0
+    fates = database.read(Fates)
+    # Answers are never changed: parts read one after another fit together.
+    while rows := database.read(partial(summaries.answers_for_export, seq=last)):
+        last = rows[-1][0]
+        count += len(rows)
+        progress(count)
+        yield [
+            (*row, int(fates.fitted(row[0], row[_PURPOSE], row[_SIDE], *marks)))
+            for row in rows
+            if choice.keeps(*(marks := _marks(row)), fates.simulated_left_out)
+        ]
+
+
+def _marks(row: tuple[Any, ...]) -> tuple[bool, bool]:
+    return bool(row[_EXCLUDED]), bool(row[_SIMULATED])
+
+
+def answers_csv(
+    database: Database,
+    study: LoadedStudy,
+    choice: Choice = ALL,
+    progress: Progress = lambda answers: None,
+) -> Iterator[str]:
+    """Every answer, practice and excluded people included (each marked), unless unwanted."""
+    yield csv_text([ANSWERS])
+    for rows in answer_rows(database, choice, progress):
+        yield csv_text(
+            (*row[:_RECEIVED], utc(row[_RECEIVED]), utc(row[_ASKED]), *row[_ASKED + 1 :])
+            for row in rows
+        )
+
+
+def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
+    """The newest model's coordinates on principal axes, strongest first."""
+    z = embedding_of(database.read(models.latest_model), len(study.items))
+    yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
+    yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
+
+
+def participants_csv(database: Database, choice: Choice = ALL) -> Iterator[str]:
+    """Every participant, one a line."""
+    yield csv_text([PARTICIPANTS])
+    left_out = database.read(simulated_left_out)
+    for row in database.read(summaries.participants_for_export):
+        cells = dict(zip(PARTICIPANTS, row, strict=True))
+        if not choice.keeps(bool(cells["excluded"]), bool(cells["simulated"]), left_out):
+            continue
+        if choice.pseudonyms:
+            cells.update(external="", entry="{}", user_agent="", feedback="")
+        cells["arrived_at_utc"] = utc(cells["arrived_at_utc"])
+        cells["finished_at_utc"] = utc(cells["finished_at_utc"])
+        yield csv_text([cells.values()])
+
+
+def items_csv(study: LoadedStudy) -> Iterator[str]:
+    """Every item, one a line."""
+    yield csv_text([ITEMS])
+    yield csv_text(
+        (item.key, item.kind, item.label, item.alt, item.text, item.file.name if item.file else "")
+        for item in study.items
+    )
+
+
+def events_jsonl(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[str]:
+    """What people and the stopping rule decided, one JSON object a line."""
+    for one in database.read(lambda c: list(summaries.all_events(c))):
+        detail = {} if pseudonyms and one.kind in NAMING_EVENTS else one.detail
+        line = {
+            "event": one.id,
+            "at_utc": utc(one.at),
+            "who": one.who,
+            "kind": one.kind,
+            "participant": one.participant,
+            **{f"detail_{name}": value for name, value in detail.items()},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"

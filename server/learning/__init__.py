@@ -1,0 +1,1 @@
+"""Learning from a study's journal: the worker, replay, verification, what-if."""

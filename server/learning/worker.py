@@ -1,0 +1,340 @@
+"""The worker: follows the answers, refits, audits, refills the queue, decides, publishes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lore_active.errors import LoreError
+from lore_active.learner import snapshot
+from lore_active.learner.cadence import rest_after_audit
+from lore_active.learner.learner import Learner, Query
+from lore_active.reproducibility import fingerprint
+from lore_active.stopping.rules import Decision
+from lore_active.stopping.verdict import Verdict
+from server.learning.replayer import (
+    BEFORE_ALL,
+    Fold,
+    Unusable,
+    model_row,
+    new_learner,
+    reasons,
+)
+from server.learning.state_hash import comes_out, refuse_nonsense, state_hash
+from server.status.counting import present
+from server.status.verdict import RULE
+from server.store import collection, journal, models
+from server.store.database import Connection, Database
+from server.store.journal import Ready, Step
+from server.store.models import ModelRow
+from server.study.config import LoadedStudy
+
+# How many questions wait for people: enough for what is answered during one turn of the worker,
+# and no more, since the best question changes with every answer.
+LEAST_READY, MOST_READY = 10, 300
+RATE_WINDOW_MS = 20_000
+
+
+class CannotRebuild(LoreError):
+    """What the journal says does not come out again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step led to: all that is published of it."""
+
+    learner_numbers: list[tuple[int, int]]
+    queries: list[Query]
+    model: ModelRow | None
+    decision: Decision
+    verdict: Verdict
+
+
+class Worker:
+    """One study's learner, as a fold over the database; `turn` does what is due.
+
+    `clock` gives milliseconds since 1970, `timer` seconds for measuring work.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        study: LoadedStudy,
+        clock: Callable[[], int],
+        timer: Callable[[], float],
+    ) -> None:
+        self.database = database
+        self.study = study
+        self.clock = clock
+        self.timer = timer
+        self._cycle_seconds = 0.5
+        self._resting_until = float("-inf")
+        self._unpublished: tuple[Outcome, Step] | None = None
+        self.trouble = ""
+        self.last, self.fold = self._rebuilt()
+
+    @property
+    def learner(self) -> Learner:
+        """The learner as it stands."""
+        return self.fold.learner
+
+    @property
+    def _resting(self) -> bool:
+        """Whether audits have had their share of the time; the journal tells when they came."""
+        return self.timer() < self._resting_until
+
+    # ---- living ---------------------------------------------------------------------------------
+
+    def turn(self) -> bool:
+        """Look once whether there is something to do, and do it; tells whether there was."""
+        begun = self.timer()
+        if self._unpublished is None:
+            planned, deserted = self.database.read(self._plan)
+            if planned is None:
+                return False
+            self._unpublished = self._apply(planned, self.last, deserted)
+        # What was learnt stands even if the database cannot take it now: the next turn tries again.
+        outcome, step = self._unpublished
+        self.database.write(lambda c: self._publish(c, step, outcome))
+        self.last, self._unpublished = step, None
+        for _, query in outcome.learner_numbers:
+            self.fold.numbers.pop(query, None)
+        if step.work == "audit":
+            self._save(step)
+            self._resting_until = self.timer() + rest_after_audit(step.seconds.get("audit", 0.0))
+        self._cycle_seconds = self.timer() - begun
+        return True
+
+    def _plan(self, c: Connection) -> tuple[Step | None, bool]:
+        """The next step, if anything calls for one, and whether nobody is left who may answer."""
+        last, now = self.last, self.clock()
+        queries, seq, event = journal.heads(c)
+        ready = journal.ready(c)
+        wanted = self._wanted_ready(c, now)
+        news = seq > last.up_to_seq or event > last.up_to_event
+        idle_minutes = self.study.settings.session.idle_minutes
+        deserted = collection.under_way(c, *present(now, idle_minutes)) == 0
+        # An audit that waited, or a last refit, may come when all answers have been taken in.
+        owed = self.fold.due(False, self._resting, deserted) != ""
+        if not news and not owed and len(ready) * 2 >= wanted:
+            return None, deserted
+        step = Step(
+            id=last.id + 1,
+            at=now,
+            up_to_query=queries,
+            up_to_seq=seq,
+            up_to_event=event,
+            work="",
+            asked=wanted,
+            pending=(),
+            version=last.version,
+            hash="",
+            seconds={},
+        )
+        return step, deserted
+
+    def _wanted_ready(self, c: Connection, now: int) -> int:
+        state = collection.state(c)
+        assert state is not None
+        active = collection.under_way(c, now - 60_000, now + 60_000)
+        if state.status == "stopped" and not active:
+            return 0
+        rate = journal.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)
+        wanted = active + 1.5 * rate * self._cycle_seconds
+        return int(min(MOST_READY, max(LEAST_READY, wanted)))
+
+    def _apply(self, step: Step, before: Step, deserted: bool) -> tuple[Outcome, Step]:
+        """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
+        seconds: dict[str, float] = {}
+        self._set_aside(self.fold.unusable(step, before))
+        numbers, changed = self.fold.take_in(step, before)
+        step = replace(step, work=self.fold.due(changed, self._resting, deserted))
+        self.fold.learn(step, seconds)
+        refuse_nonsense(self.learner, step)
+        # The learner counts its versions anew when somebody is excluded; published ones go on.
+        # Where a model's answers are taken out again there is none: that is published, too.
+        known = self.learner.model is not None or before.version > 0
+        fresh = known and bool(step.work or changed)
+        version = before.version + int(fresh)
+        pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
+        step = replace(step, pending=pending, asked=asked, version=version)
+        queries = self.fold.ask(step, seconds)
+        digest = state_hash(self.learner, queries)
+        step = replace(step, hash=digest, seconds=seconds)
+        # Made here and not while publishing: the database is locked for everybody then.
+        model = model_row(self.learner, step) if fresh else None
+        learner = self.learner
+        return Outcome(numbers, queries, model, learner.decision, learner.verdict), step
+
+    def _set_aside(self, rows: list[Unusable]) -> None:
+        """One bad row must not stop the study: it is left out from now on, and everybody told.
+
+        It stays in the database. Whoever goes through the journal again leaves it out, too.
+        """
+        if not rows:
+            return
+        now = self.clock()
+
+        def work(c: Connection) -> None:
+            for one in rows:
+                collection.add_event(
+                    c, "set aside", "worker", now, reason=one.why, **{one.what: one.number}
+                )
+
+        self.database.write(work)
+        more = "" if len(rows) == 1 else f" ({len(rows)} such rows; see the log.)"
+        self.trouble = f"{rows[0]} It was set aside.{more}"
+
+    def _leave_out(self, rows: list[Unusable]) -> None:
+        """Going through the journal again: a question cannot be left out any more."""
+        for one in rows:
+            if one.what == "question":
+                raise CannotRebuild(
+                    f"{one} It could be used once, and the learner's numbers of later questions "
+                    "follow from it: put the row back, from the log or a backup."
+                )
+        self._set_aside(rows)
+
+    def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
+        """What is out (as the learner's numbers), and how many more questions are wanted.
+
+        A new model takes back what is ready and asks anew; otherwise the queue is topped up.
+        """
+        known = (
+            self.fold.numbers.get(query) if number is None else number
+            for query, number in journal.out(c, step.at, step.up_to_query)
+        )
+        pending = [number for number in known if number is not None]
+        ready = [] if fresh else journal.ready(c)
+        return tuple(sorted({*pending, *ready})), max(0, step.asked - len(ready))
+
+    # ---- publishing -----------------------------------------------------------------------------
+
+    def _publish(self, c: Connection, step: Step, outcome: Outcome) -> None:
+        fresh = step.version != self.last.version
+        journal.add_step(c, step)
+        journal.set_learner_numbers(c, outcome.learner_numbers)
+        if fresh:
+            journal.withdraw_ready(c, step.id)
+            assert outcome.model is not None
+            models.add_model(c, outcome.model)
+        journal.add_ready(
+            c,
+            step.id,
+            self.clock(),
+            [_ready(one, step.version) for one in outcome.queries],
+        )
+        if fresh:
+            self._decide(c, step, outcome.decision, outcome.verdict)
+
+    def _decide(self, c: Connection, step: Step, decision: Decision, verdict: Verdict) -> None:
+        models.add_decision(
+            c,
+            step.id,
+            decision.stop,
+            decision.settled,
+            decision.rank,
+            decision.words,
+            reasons(decision),
+        )
+        state = collection.state(c)
+        assert state is not None
+        if not decision.settled or state.status != "running" or models.overruled(c):
+            return
+        reason = f"{verdict.headline} {verdict.explanation}"
+        if collection.simulated_in(c, step.up_to_event):
+            # What bots have answered ends no study for people.
+            if not collection.simulated_stopped(c):
+                kind = collection.SIMULATED_STOP
+                collection.add_event(c, kind, RULE, step.at, reason=reason)
+        else:
+            collection.set_state(c, status="stopped", reason=reason)
+            collection.add_event(c, "stop", RULE, step.at, reason=reason)
+
+    # ---- coming back ----------------------------------------------------------------------------
+
+    def _save(self, step: Step) -> None:
+        document, arrays = snapshot.dump(self.learner)
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
+        text = zlib.compress(json.dumps(document).encode(), 1)
+        self.database.write(lambda c: journal.save_snapshot(c, step.id, text, packed.getvalue()))
+
+    def _rebuilt(self) -> tuple[Step, Fold]:
+        """The learner as it was when the last step was published, or a CannotRebuild."""
+        saved = self.database.read(journal.snapshot)
+        if saved is not None:
+            try:
+                return self._replayed(saved)
+            except Exception as error:
+                # A snapshot is only a shortcut. Of another version of the program, or damaged in
+                # whatever way: the journal alone must do.
+                print(f"The snapshot is of no use: {error!r}", file=sys.stderr, flush=True)
+        try:
+            return self._replayed(None)
+        except (LoreError, AssertionError) as error:
+            # Another machine or version. The answers and questions stand; the model is made anew
+            # from them, and from here on it is this machine's.
+            reason = str(error)
+            self.database.write(
+                lambda c: collection.add_event(
+                    c, "rebuilt", "worker", self.clock(), reason=reason, fingerprint=fingerprint()
+                )
+            )
+            return self._replayed(None, as_asked=True)
+
+    def _replayed(
+        self, saved: tuple[int, bytes, bytes] | None, as_asked: bool = False
+    ) -> tuple[Step, Fold]:
+        state = self.database.read(collection.state)
+        assert state is not None
+        before, learner = BEFORE_ALL, new_learner(self.study, state.seed)
+        if saved is not None:
+            number, text, packed = saved
+            with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+                learner = snapshot.load(
+                    json.loads(zlib.decompress(text)), {name: arrays[name] for name in arrays}
+                )
+            found = self.database.read(lambda c: journal.step_numbered(c, number))
+            if found is None:
+                raise CannotRebuild(f"The snapshot is of step {number}, which is not there.")
+            before = found
+            asked = self.database.read(lambda c: journal.scored_in(c, number))
+            queries = [learner.query(row[1]) for row in asked]
+            if not comes_out(learner, queries, before, self.database):
+                raise CannotRebuild(f"The snapshot is not of what step {number} published.")
+        fold, start = Fold(self.database, self.study, learner, self.timer), before.id
+        steps = self.database.read(lambda c: journal.steps(c, start))
+
+        def prepare(step: Step, before: Step) -> None:
+            if as_asked:
+                self._leave_out(fold.unusable(step, before))
+
+        for step, _, _ in fold.through(steps, before, prepare=prepare):
+            # On another machine or version the last bits differ, and with them, sooner or later,
+            # the choice of questions.
+            queries = fold.as_asked(step) if as_asked else fold.ask(step, {})
+            if not as_asked and not comes_out(learner, queries, step, self.database):
+                raise CannotRebuild(f"Step {step.id} of the worker's journal came out differently.")
+            before = step
+        fold.numbers.clear()
+        return before, fold
+
+
+def _ready(query: Query, version: int) -> Ready:
+    return Ready(
+        query.id,
+        query.purpose,
+        query.anchor,
+        query.left,
+        query.right,
+        version,
+        query.score,
+        "/".join(str(part) for part in query.seed),
+    )

@@ -1,0 +1,248 @@
+"""The forecast: answers, participants, hours and money still to come, as ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any
+
+import numpy as np
+
+from lore_active.simulation.cost import (
+    SECONDS_PER_TRIAL,
+    Pay,
+    about,
+    cost,
+    is_little,
+    money,
+    money_range,
+)
+from lore_active.stopping.forecast import AuditStatus, CriterionStatus, forecast
+from server.monitor.answers import Columns, Numbers
+from server.status.counting import AnswerCounts, is_under_way, present
+from server.store.collection import State
+from server.store.summaries import DecisionRow, Person
+
+Range = tuple[float, float]
+FINISHED = ("feedback", "finished")
+NO_DIMENSION = "there is no dimension yet"
+UNLIKE = "this study is unlike those that forecasts are made from"
+HINT = "Set [pay] in study.toml to see the cost here."
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Participants as the forecast sees them; simulated ones take no time and no money.
+
+    finished: how many, and the hours that they took together. under_way: how many, and the trials
+    that they have left. trial_hours: how long a trial takes, on average over all who answered.
+    simulated: whether there are simulated participants, too.
+    """
+
+    finished: int
+    hours: float
+    under_way: int
+    trials_left: int
+    trial_hours: float
+    simulated: bool = False
+
+
+def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes: int) -> Crowd:
+    """Count them."""
+    everybody, people = people, [one for one in people if not one.simulated]
+    since, until = present(now, idle_minutes)
+    done = [one for one in people if one.stage in FINISHED]
+    there = [one for one in people if is_under_way(one, since, until)]
+    answered = [one for one in people if one.done > 0]
+    trials = sum(one.done for one in answered)
+    spent = sum(int(times.ms[one.id]) for one in answered) / HOUR_MS
+    return Crowd(
+        finished=len(done),
+        hours=sum(int(times.ms[one.id]) for one in done) / HOUR_MS,
+        under_way=len(there),
+        trials_left=sum(one.trials - one.done for one in there),
+        trial_hours=spent / trials if trials and spent else SECONDS_PER_TRIAL / 3600,
+        simulated=len(people) < len(everybody),
+    )
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What will have come until the stop, 9 times in 10; None: no forecast.
+
+    answers: practice aside, as the budget counts them; in half of the cases no more than `middle`.
+    participants: who have not begun yet.
+    hours: of participants' time. met: the stopping rule is met already. reason: why there is no
+    forecast, where that is known.
+    """
+
+    answers: Range | None = None
+    participants: Range | None = None
+    hours: Range | None = None
+    met: bool = False
+    reason: str = ""
+    middle: int | None = None
+
+
+def ahead(
+    decision: DecisionRow | None,
+    state: State,
+    counts: AnswerCounts,
+    audited: int,
+    items: int,
+    people: Crowd,
+) -> Ahead:
+    """A forecast from the criteria; `audited` is how many answers were in the last audit."""
+    if decision is None or state.status == "stopped":
+        return Ahead()
+    criteria = tuple(
+        CriterionStatus(one["name"], float(one["value"]), float(one["threshold"]), one["passed"])
+        for one in decision.reasons
+    )
+    status = AuditStatus(items, audited, decision.rank, criteria)
+    if status.met:
+        return Ahead((0, 0), (0, 0), (0.0, 0.0), met=True)
+    found = forecast(status)
+    if found is None:
+        return Ahead(reason=UNLIKE if decision.rank else NO_DIMENSION)
+    # Catches, skips and answers of excluded participants are collected, too.
+    each = counts.answers / counts.counted if counts.counted else 1.0
+    low = max(1.0, (found.low - counts.fitted) * each)
+    answers = (_rounded(low, floor), _rounded(max(low, (found.high - counts.fitted) * each), ceil))
+    to_come = [max(0.0, end - people.trials_left) for end in answers]
+    return Ahead(
+        answers,
+        (ceil(to_come[0] / state.trials), ceil(to_come[1] / state.trials)),
+        (answers[0] * people.trial_hours, answers[1] * people.trial_hours),
+        middle=_rounded(max(low, (found.middle - counts.fitted) * each), round),
+    )
+
+
+def _rounded(count: float, how: Any) -> int:
+    """To two digits: it is a forecast."""
+    size = 10 ** max(0, floor(log10(max(1.0, count))) - 1)
+    return int(how(count / size) * size)
+
+
+def message(found: Ahead, state: State, collected: int) -> str:
+    """What is still to come, in a sentence or two."""
+    if state.status == "stopped":
+        return "Collection has ended; participants already under way can finish."
+    if found.met:
+        return "Until stopping: criteria met."
+    if found.answers is None or found.participants is None or found.hours is None:
+        return f"No forecast yet: {found.reason}." if found.reason else "No forecast yet."
+    low, high = found.answers
+    text = f"{about(spread(low, high))} more {plural(high, 'answer')} until stopping"
+    more = f"{_people(found.participants)}, {_hours(found.hours)}"
+    text = f"{text[0].upper()}{text[1:]} (90 % range; {more})"
+    text += f"; at most {found.middle:,} in half of the cases." if found.middle else "."
+    left = state.budget_answers - collected
+    if low > left:
+        text += f" The budget ends before that: it leaves {max(0, left):,} answers."
+    elif high > left:
+        text += f" The budget may end before that: it leaves {left:,} answers."
+    return text
+
+
+def spread(low: float, high: float, form: str = ",.0f") -> str:
+    """`400 to 1,100`; `up to 1,100` where the lower end is as good as nothing."""
+    ends = format(low, form), format(high, form)
+    if ends[0] == ends[1]:
+        return ends[1]
+    return f"up to {ends[1]}" if is_little(low, high) else " to ".join(ends)
+
+
+def plural(count: float, noun: str) -> str:
+    """`answer` or `answers`."""
+    return noun if count == 1 else f"{noun}s"
+
+
+def _people(count: Range) -> str:
+    if count[1] == 0:
+        return "no further participants"
+    return f"{spread(*count)} further {plural(count[1], 'participant')}"
+
+
+def _hours(hours: Range) -> str:
+    return f"{spread(*hours, ',.0f' if hours[1] >= 10 else '.1f')} hours of participants' time"
+
+
+def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
+    """What was spent, and will be until the stop; `currency` is None where no pay is set."""
+    if not pay.is_set:
+        return {"currency": None, "message": HINT}
+    spent = cost(pay, people.finished, people.hours)
+    hours = people.hours / people.finished if people.hours else trials * people.trial_hours
+    one = cost(pay, 1, hours)
+    under_way = people.under_way * one
+    more: Range | None = None
+    if found.participants is not None:
+        more = (under_way + found.participants[0] * one, under_way + found.participants[1] * one)
+    total = None if more is None else (spent + more[0], spent + more[1])
+    return {
+        "currency": pay.currency.strip(),
+        "participants": people.finished,
+        "hours": round(people.hours, 3),
+        "spent": round(spent, 2),
+        "under_way": round(under_way, 2),
+        "per_participant": round(one, 2),
+        "to_stop": _cents(more),
+        "total": _cents(total),
+        "shown": money(spent, pay.currency),
+        "message": _cost_message(pay, people, under_way, more, found),
+    }
+
+
+def _cost_message(
+    pay: Pay, people: Crowd, under_way: float, more: Range | None, found: Ahead
+) -> str:
+    text = f"for {people.finished:,} {plural(people.finished, 'participant')} who finished"
+    text += " (simulated ones cost nothing)" * people.simulated
+    if more is not None and not found.met:
+        return f"{text}; {about(money_range(*more, pay.currency))} more until stopping"
+    if under_way:
+        return f"{text}; {money(under_way, pay.currency)} more for {people.under_way:,} under way"
+    return text
+
+
+def _cents(amounts: Range | None) -> list[float] | None:
+    return None if amounts is None else [round(one, 2) for one in amounts]
+
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+class SessionTimes:
+    """Time of every participant, added up; reading on costs what is new.
+
+    A pause counts as `idle_minutes` at most: who comes back after lunch has not worked for so long.
+    """
+
+    def __init__(self, idle_minutes: int) -> None:
+        self._longest = idle_minutes * MINUTE_MS
+        self._read = 0
+        self._last: Numbers = np.zeros(0, dtype=np.int64)
+        self.ms: Numbers = np.zeros(0, dtype=np.int64)
+
+    def update(self, columns: Columns, people: Sequence[Person]) -> None:
+        """Take in the answers that came since the last reading; `ms` is by participant's number."""
+        known = len(self.ms)
+        size = max((one.id for one in people), default=-1) + 1
+        if size > known:
+            grown = np.zeros(size - known, dtype=np.int64)
+            self._last, self.ms = np.append(self._last, grown), np.append(self.ms, grown)
+            for one in people:
+                if one.id >= known:
+                    self._last[one.id] = one.arrived_at
+        new = columns.since(self._read)
+        self._read = len(columns.seq)
+        order = np.lexsort((new.received_at, new.participant))
+        who, at = new.participant[order], new.received_at[order]
+        first = np.append(True, who[1:] != who[:-1])[: len(who)]
+        before = np.where(first, self._last[who], np.roll(at, 1))
+        np.add.at(self.ms, who, np.clip(at - before, 0, self._longest))
+        last = np.append(first[1:], True)[: len(who)]
+        self._last[who[last]] = at[last]

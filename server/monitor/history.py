@@ -1,0 +1,87 @@
+"""What became of the model over the answers: one point for each version, thinned for drawing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from server.monitor.answers import Numbers
+from server.store.summaries import Milestone
+
+MOST_POINTS = 240
+MOST_VALUES = 10
+
+
+@dataclass(frozen=True)
+class Point:
+    """One version: how it stood when so many answers had come."""
+
+    version: int
+    answers: int
+    rank: int
+    audit: bool
+    value: float | None
+    low: float | None
+    high: float | None
+    ceiling: float | None
+    spectrum: tuple[float, ...]
+    shares: tuple[float, ...]
+    """Of the variance, for each dimension: the scale of a fit does not matter."""
+
+
+class History:
+    """All versions so far; `latest` is the summary of the last one.
+
+    `audited` is how many answers were in the last model that was cross-validated.
+    """
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.version = 0
+        self.latest: dict[str, Any] = {}
+        self.audited = 0
+
+    def append(self, milestones: Sequence[Milestone], seqs: Numbers) -> None:
+        """Take in new versions; `seqs` are the answers in their order, without practice."""
+        for one in milestones:
+            summary = json.loads(one.summary)
+            # Earlier versions did not tell it apart from guesses made without a dimension.
+            share = summary.get("prequential", summary["progressive"])
+            some = share["count"] > 0
+            self.points.append(
+                Point(
+                    version=one.version,
+                    answers=int(np.searchsorted(seqs, one.up_to_seq, side="right")),
+                    rank=one.rank,
+                    audit=bool(one.audit),
+                    value=round(share["value"], 4) if some else None,
+                    low=round(share["low"], 4) if some else None,
+                    high=round(share["high"], 4) if some else None,
+                    ceiling=summary["ceiling"],
+                    spectrum=tuple(round(value, 3) for value in summary["spectrum"][:MOST_VALUES]),
+                    shares=_shares(summary["spectrum"])[:MOST_VALUES],
+                )
+            )
+            self.version, self.latest = one.version, summary
+            if one.audit:
+                self.audited = one.answers
+
+    def drawn(self) -> list[Point]:
+        """Few enough points to draw: audits first, the others evenly, the last one always."""
+        points = self.points
+        if len(points) <= MOST_POINTS:
+            return points
+        kept = {at for at, point in enumerate(points) if point.audit}
+        if len(kept) > MOST_POINTS // 2:
+            kept = set(sorted(kept)[:: 2 * len(kept) // MOST_POINTS + 1])
+        even = np.linspace(0, len(points) - 1, MOST_POINTS - len(kept)).astype(int)
+        return [points[at] for at in sorted(kept | set(even.tolist()))]
+
+
+def _shares(singular_values: Sequence[float]) -> tuple[float, ...]:
+    squares = np.square(singular_values)
+    return tuple(np.round(squares / (squares.sum() or 1.0), 4).tolist())

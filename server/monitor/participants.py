@@ -1,0 +1,157 @@
+"""Participants on the monitor: the table of all of them, and one session in detail."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from lore_active.data.row_table import NOTHING
+from lore_active.people.response_quality import Evidence, flagged
+from lore_active.types import Floats
+from server.monitor.answers import PURPOSES, Columns
+from server.monitor.flags import NAMES, statement
+from server.monitor.quality import Quality, implausible, response_ms
+from server.status.counting import is_under_way, present
+from server.store.sessions import StoredSession
+from server.store.summaries import Person
+
+
+class Rows:
+    """Rows of the table, made again only for whom something changed."""
+
+    def __init__(self, idle_minutes: int) -> None:
+        self._idle_minutes = idle_minutes
+        self._made: dict[int, tuple[Person, Quality, bool, dict[str, Any]]] = {}
+
+    def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
+        """One participant's."""
+        here = is_under_way(one, *present(now, self._idle_minutes))
+        made = self._made.get(one.id)
+        if made is None or made[:3] != (one, quality, here):
+            made = (one, quality, here, _row(one, quality, here))
+            self._made[one.id] = made
+        return made[3]
+
+
+def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "external": one.external,
+        "stage": one.stage,
+        "here": here,
+        "done": one.done,
+        "trials": one.trials,
+        "excluded": bool(one.excluded),
+        "simulated": bool(one.simulated),
+        "seen_at": one.seen_at,
+        "catch": [quality.catch_right, quality.catches],
+        "repeats": [quality.repeats_alike, quality.repeats],
+        "left": number(quality.left, 2),
+        "median_ms": number(quality.median_ms, 0),
+        "fast": number(quality.fast, 2),
+        "implausible": number(quality.implausible, 2),
+        "blurred": number(quality.blurred, 2),
+        "agreement": number(quality.agreement, 2),
+        "flags": list(quality.flags),
+        "evidence": [statement(evidence, quality.floor_ms) for evidence in quality.evidence],
+        "feedback": one.feedback,
+    }
+
+
+def number(value: float | None, digits: int) -> float | None:
+    """Rounded; None where there is none, infinity included."""
+    return None if value is None or not isfinite(value) else round(value, digits)
+
+
+def details(
+    stored: StoredSession,
+    columns: Columns,
+    tests: tuple[Evidence, ...],
+    usual_ms: Floats | None,
+    floor_ms: float,
+    with_names: bool,
+) -> dict[str, Any]:
+    """For the page; `columns` are the session's. Without names nobody can be recognised."""
+    person = stored.person
+    return {
+        "id": person.id,
+        "external": person.external if with_names else None,
+        "comment": person.feedback if with_names else "",
+        "stage": person.stage,
+        "done": person.done,
+        "trials": person.trials,
+        "excluded": bool(person.excluded),
+        "simulated": bool(person.simulated),
+        "arrived_at": person.arrived_at,
+        "seen_at": person.seen_at,
+        "finished_at": stored.finished_at,
+        "usual_ms": None if usual_ms is None else [round(one) for one in usual_ms],
+        "floor_ms": round(floor_ms),
+        "tests": [
+            {
+                "flag": one.flag,
+                "name": NAMES[one.flag],
+                "raised": flagged(one),
+                "statement": statement(one, floor_ms),
+            }
+            for one in tests
+        ],
+        "answers": _answers(columns),
+        "decisions": [
+            {
+                "at": one.at,
+                "who": one.who if with_names else "",
+                "kind": one.kind,
+                "reason": str(one.detail.get("reason", "")) if with_names else "",
+            }
+            for one in stored.decisions
+        ],
+    }
+
+
+def _answers(columns: Columns) -> list[dict[str, Any]]:
+    """Trial by trial; `right` and `alike` are None where there is nothing to compare with."""
+    measured, odd = response_ms(columns), implausible(columns)
+    first: dict[tuple[int, ...], int] = {}
+    made = []
+    for at in range(len(columns.seq)):
+        anchor, left, right, chosen = (
+            int(getattr(columns, name)[at]) for name in ("anchor", "left", "right", "chosen")
+        )
+        purpose = PURPOSES[columns.purpose[at]]
+        question = (anchor, *sorted((left, right)))
+        made.append(
+            {
+                "trial": at + 1,
+                "at": int(columns.received_at[at]),
+                "ms": number(float(measured[at]), 0),
+                "purpose": purpose,
+                "anchor": anchor,
+                "left": left,
+                "right": right,
+                "chosen": None if chosen == NOTHING else chosen,
+                "known": _outcome(int(columns.as_known[at]), chosen),
+                "alike": _outcome(int(columns.as_before[at]), chosen)
+                if purpose == "repeat"
+                else None,
+                "repeats": first.get(question) if purpose == "repeat" else None,
+                "predicted": number(float(columns.predicted[at]), 2),
+                "implausible": bool(odd[at]),
+                "blurred": bool(columns.blurred[at]),
+            }
+        )
+        first.setdefault(question, at + 1)
+    return made
+
+
+def _outcome(value: int, chosen: int) -> bool | None:
+    return None if value == NOTHING or chosen == NOTHING else bool(value)
+
+
+def quartiles(columns: Columns, participants: Any) -> Floats | None:
+    """Of the response times of these participants; None where there are none."""
+    times = response_ms(columns)[np.isin(columns.participant, participants)]
+    times = times[~np.isnan(times)]
+    return np.percentile(times, [25, 50, 75]) if len(times) else None

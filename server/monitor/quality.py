@@ -1,0 +1,308 @@
+"""Response quality: how well each participant answers, by figures and flags kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import isnan, log
+
+import numpy as np
+
+from lore_active.data.row_table import NOTHING
+from lore_active.people.honest_answering import Reference, Trials, nobody
+from lore_active.people.response_quality import Evidence, assess, every_test, usual
+from lore_active.types import Flags, Floats
+from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers
+from server.store import models
+from server.store.database import Connection
+from server.store.summaries import AnswerRow, Person
+
+ACTIVE = PURPOSES.index("active")
+# A page's clock and the server's need not run at the same speed, nor count the same millisecond.
+CLOCK_DRIFT, CLOCK_MS = 1.05, 100.0
+# What is usual in the study is estimated again when it has grown by this factor: from the first so
+# many answers, whenever they were read, so that everybody who reads finds the same.
+GROWTH = 1.05
+
+
+@dataclass(frozen=True)
+class Quality:
+    """One participant's figures; a share is None where there is nothing to take it of."""
+
+    answers: int
+    catches: int
+    catch_right: int
+    repeats: int
+    repeats_alike: int
+    left: float | None
+    sides: int
+    median_ms: float | None
+    times: int
+    fast: float | None
+    implausible: float | None
+    blurred: float | None
+    agreement: float | None
+    agreements: int
+    floor_ms: float
+    """Answers below this are too fast in this study."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The tests that they fail."""
+        return tuple(one.flag for one in self.evidence)
+
+
+COUNTS = (
+    "answers",
+    "catches",
+    "catch_right",
+    "repeats",
+    "repeats_alike",
+    "sides",
+    "lefts",
+    "times",
+    "implausible",
+    "blurred",
+    "judged",
+    "agrees",
+)
+
+
+class Qualities:
+    """Everybody's figures, brought up to date by what is new: an answer touches one participant.
+
+    Participants are numbers; place 0 of `of` belongs to nobody. People are compared with people,
+    simulated participants with simulated ones.
+    """
+
+    def __init__(self, items: int) -> None:
+        self.of: list[Quality] = []
+        self._items = items
+        self._taken = 0
+        self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
+        self._medians = np.zeros(0)
+        self._catches: dict[int, int] = {}
+        self._simulated = np.zeros(0, dtype=bool)
+        # Of people, and of simulated participants.
+        self._usual: tuple[Reference, Reference] = (nobody(1), nobody(1))
+        self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
+
+    def update(self, columns: Columns, people: Sequence[Person]) -> None:
+        """Take in the answers since the last time."""
+        size = max((one.id for one in people), default=0) + 1
+        missing = size - len(self.of)
+        self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
+        self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
+        self._simulated = np.zeros(size, dtype=bool)
+        self._simulated[[one.id for one in people if one.simulated]] = True
+        self.of += [self._quality(who) for who in range(size - missing, size)]
+        new = columns.since(self._taken)
+        self._taken += len(new.seq)
+        self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
+        touched = np.unique(new.participant)
+        _update_medians(self._medians, columns, touched)
+        if self._estimate(columns, people, size) or missing:
+            touched = np.arange(size)
+        mine = np.zeros(size, dtype=bool)
+        mine[touched] = True
+        found: dict[int, tuple[Evidence, ...]] = {}
+        fast = np.zeros(size, dtype=np.int64)
+        for kind, known in enumerate(self._usual):
+            trials = self._trials(_of(columns, mine & (self._simulated == kind)))
+            if len(trials):
+                found |= assess(trials, known)
+                below = trials.participant[trials.ms < known.floor_ms]
+                fast += np.bincount(below, minlength=size)
+        for who in touched.tolist():
+            self.of[who] = self._quality(who, found.get(who, ()), int(fast[who]))
+
+    def tests(self, participant: int, session: Columns) -> tuple[Evidence, ...]:
+        """All tests of one participant's session, whether they fail them or not."""
+        return every_test(self._trials(session), self._usual[int(self._simulated[participant])])
+
+    def _estimate(self, columns: Columns, people: Sequence[Person], size: int) -> bool:
+        """Whether what is usual in the study had to be estimated again."""
+        counts = np.zeros(size, dtype=bool)
+        counts[[one.id for one in people if not one.excluded]] = True
+        count = _grid(len(columns.seq))
+        of = (count, counts.tobytes(), self._simulated.tobytes())
+        if of == self._usual_of:
+            return False
+        self._usual_of = of
+        trials = self._trials(columns.until(count))
+        self._usual = (
+            usual(trials, counts & ~self._simulated),
+            usual(trials, counts & self._simulated),
+        )
+        return True
+
+    def _trials(self, columns: Columns) -> Trials:
+        decided, catch = columns.decided, columns.decided & (columns.purpose == CATCH)
+        numbers = np.full(len(columns.seq), NOTHING, dtype=np.int64)
+        numbers[catch] = self._catch_numbers(columns, catch)
+        return Trials(
+            participant=columns.participant.astype(np.int64),
+            side=np.where(decided, columns.chosen == columns.left, NOTHING),
+            predicted=columns.predicted.astype(np.float64),
+            searched=np.asarray(columns.purpose == ACTIVE),
+            order=columns.seq,
+            catch=numbers,
+            as_known=np.where(catch, columns.as_known, NOTHING),
+            as_before=np.where(columns.purpose == REPEAT, columns.as_before, NOTHING),
+            ms=_at_most_ms(columns),
+            implausible=implausible(columns),
+            blurred=np.asarray(columns.blurred > 0),
+        )
+
+    def _catch_numbers(self, columns: Columns, catch: Flags) -> list[int]:
+        """Of questions with a known answer; where that is the anchor itself, they are all alike."""
+        anchor = columns.anchor[catch].astype(np.int64)
+        nearer = np.where(columns.as_known == 1, columns.chosen, columns.other)[catch]
+        keys = np.where(anchor == nearer, NOTHING, anchor * self._items + nearer)
+        return [self._catches.setdefault(key, len(self._catches)) for key in keys.tolist()]
+
+    def _counted(self, columns: Columns, which: Flags) -> Numbers:
+        return np.bincount(columns.participant[which], minlength=len(self.of)).astype(np.int64)
+
+    def _quality(self, who: int, evidence: tuple[Evidence, ...] = (), fast: int = 0) -> Quality:
+        of = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
+
+        def share(part: int, whole: str) -> float | None:
+            return part / of[whole] if of[whole] else None
+
+        middle = float(self._medians[who])
+        return Quality(
+            answers=of["answers"],
+            catches=of["catches"],
+            catch_right=of["catch_right"],
+            repeats=of["repeats"],
+            repeats_alike=of["repeats_alike"],
+            left=share(of["lefts"], "sides"),
+            sides=of["sides"],
+            median_ms=None if isnan(middle) else middle,
+            times=of["times"],
+            fast=share(fast, "times"),
+            implausible=share(of["implausible"], "answers"),
+            blurred=share(of["blurred"], "answers"),
+            agreement=share(of["agrees"], "judged"),
+            agreements=of["judged"],
+            floor_ms=self._usual[int(self._simulated[who])].floor_ms,
+            evidence=evidence,
+        )
+
+
+def response_ms(columns: Columns) -> Floats:
+    """Response times as pages measured them, but no longer than the server saw pass; else nan."""
+    return np.where(np.isnan(columns.rt_ms), np.nan, _at_most_ms(columns))
+
+
+def _grid(count: int) -> int:
+    """The largest power of GROWTH, rounded down, that is not above `count`."""
+    if count < 1:
+        return 0
+    return min(count, int(GROWTH ** int(log(count) / log(GROWTH))))
+
+
+def _of(columns: Columns, participants: Flags) -> Columns:
+    rows = participants[columns.participant]
+    return Columns(**{name: column[rows] for name, column in columns.__dict__.items()})
+
+
+def _at_most_ms(columns: Columns) -> Floats:
+    """How long each answer took at most, by the page's clock and by the server's; nan: unknown."""
+    elapsed = np.where(columns.elapsed_ms < 0, np.nan, columns.elapsed_ms)
+    return np.asarray(np.fmin(columns.rt_ms, elapsed), dtype=np.float64)
+
+
+def implausible(columns: Columns) -> Flags:
+    """Answers whose page says what cannot be; one that measures nothing says nothing."""
+    most = CLOCK_DRIFT * columns.elapsed_ms + CLOCK_MS
+    too_long = (columns.elapsed_ms >= 0) & (columns.rt_ms > most)
+    return np.asarray(too_long | (columns.timing == PARTIAL))
+
+
+def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None:
+    """Median times of those who answered; from all their times, which are in the columns."""
+    theirs = np.zeros(len(medians), dtype=bool)
+    theirs[touched] = True
+    measured = response_ms(columns)
+    rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(measured))
+    who, times = columns.participant[rows], measured[rows]
+    times = times[np.lexsort((times, who))]
+    found, counts = np.unique(who, return_counts=True)
+    begins = np.cumsum(counts) - counts
+    medians[found] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
+
+
+def _conditions(columns: Columns) -> list[Flags]:
+    """Which answers each of COUNTS counts."""
+    decided = columns.decided
+    left = columns.chosen == columns.left
+    catch = decided & (columns.purpose == CATCH)
+    repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
+    # In a catch trial an option may be the anchor itself; the model has nothing to say there.
+    judged = decided & ~catch & ~np.isnan(columns.predicted)
+    return [
+        np.ones(len(columns.seq), dtype=bool),
+        catch,
+        catch & (columns.as_known == 1),
+        repeat,
+        repeat & (columns.as_before == 1),
+        decided,
+        decided & left,
+        ~np.isnan(_at_most_ms(columns)),
+        implausible(columns),
+        columns.blurred > 0,
+        judged,
+        judged & (left == (columns.predicted > 0.5)),
+    ]
+
+
+# Questions wait in the queue, so that the models of neighbouring answers are few, but not one.
+MAX_KEPT = 8
+
+
+class Predictor:
+    """Reads each model when the first answer asks for it, and keeps the latest ones."""
+
+    def __init__(self, items: int) -> None:
+        self._items = items
+        self._models: dict[int, tuple[Floats, float] | None] = {}
+
+    def predicted(self, c: Connection, rows: Sequence[AnswerRow]) -> Floats:
+        """Probabilities of the left option; nan where there was no model with a dimension."""
+        found = np.full(len(rows), np.nan)
+        # By model, so that each is read once.
+        order = sorted(range(len(rows)), key=lambda at: rows[at].version)
+        for version, places in groupby(order, key=lambda at: rows[at].version):
+            model = self._model(c, version)
+            if model is None:
+                continue
+            z, temperature = model
+            at = list(places)
+            anchor, left, right = (
+                z[[getattr(rows[one], name) for one in at]] for name in ("anchor", "left", "right")
+            )
+            margin = np.linalg.norm(anchor - right, axis=1) - np.linalg.norm(anchor - left, axis=1)
+            found[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
+        return found
+
+    def _model(self, c: Connection, version: int) -> tuple[Floats, float] | None:
+        if version not in self._models:
+            self._models[version] = self._read(c, version)
+            if len(self._models) > MAX_KEPT:
+                del self._models[next(iter(self._models))]
+        return self._models[version]
+
+    def _read(self, c: Connection, version: int) -> tuple[Floats, float] | None:
+        stored = models.coordinates(c, version)
+        if stored is None:
+            return None
+        rank, temperature, held = stored
+        # A damaged model predicts nothing; the monitor says elsewhere that it is damaged.
+        if not rank or not temperature > 0.0 or len(held) != 8 * self._items * rank:
+            return None
+        z = np.frombuffer(held).reshape(self._items, rank)
+        return (z, temperature) if np.isfinite(z).all() else None

@@ -1,0 +1,142 @@
+"""Reading a study for the monitor or a report: what is new is added to what was read before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from server.monitor.answers import Ledger
+from server.monitor.figures import Facts, asked, figures
+from server.monitor.forecast import SessionTimes, crowd
+from server.monitor.history import History
+from server.monitor.map import damage, placed
+from server.monitor.participants import Rows, details, quartiles
+from server.monitor.quality import Predictor, Qualities
+from server.status.counting import RunningCounts, counting, participant_counts, simulated_left_out
+from server.store import collection, heartbeat, models, sessions, summaries
+from server.store.database import Connection, Database
+from server.store.heartbeat import MachineRow
+from server.store.models import ModelRow
+from server.store.recovery import backups
+from server.study.config import LoadedStudy
+
+EVENTS_SHOWN = 40
+
+
+class Reader:
+    """Keeps what it has read: each reading costs what is new.
+
+    Simulated participants are left out where they do not count, unless `everybody` is wanted.
+    """
+
+    def __init__(self, database: Database, study: LoadedStudy, everybody: bool = False) -> None:
+        self.database = database
+        self.study = study
+        self._everybody = everybody
+        self._begin(False)
+
+    def _begin(self, left_out: bool) -> None:
+        study = self.study
+        self._left_out = left_out
+        self._ledger = Ledger(len(study.items))
+        self._history = History()
+        self._predictor = Predictor(len(study.items))
+        self._qualities = Qualities(len(study.items))
+        self._counts = RunningCounts()
+        self._rows = Rows(study.settings.session.idle_minutes)
+        self._times = SessionTimes(study.settings.session.idle_minutes)
+        self._model: ModelRow | None = None
+        self._damage = ""
+
+    def read(self, c: Connection, now: int) -> Facts:
+        """All that the figures are made of."""
+        left_out = simulated_left_out(c)
+        if left_out != self._left_out:
+            self._begin(left_out)
+        shows = self._everybody or not left_out
+        while rows := summaries.answers_after(c, self._ledger.last, shows):
+            self._ledger.append(rows, self._predictor.predicted(c, rows))
+        columns, items = self._ledger.columns(), len(self.study.items)
+        new = summaries.milestones_after(c, self._history.version)
+        self._history.append(new, columns.seq)
+        if new:
+            self._model = models.latest_model(c)
+            self._damage = damage(self._model, items)
+            if self._damage:
+                self._model = None
+        state = collection.state(c)
+        assert state is not None
+        everybody = summaries.people(c)
+        people = counting(everybody, not shows)
+        numbers = {one.id for one in people}
+        self._counts.read(c)
+        idle = self.study.settings.session.idle_minutes
+        self._qualities.update(columns, people)
+        self._times.update(columns, people)
+        return Facts(
+            now=now,
+            state=state,
+            items=items,
+            people=people,
+            columns=columns,
+            qualities=self._qualities.of,
+            history=self._history,
+            model=self._model,
+            decision=summaries.decision(c),
+            ranks=summaries.audited_ranks(c),
+            stopped_by=summaries.stopped_by(c),
+            events=summaries.events(c, EVENTS_SHOWN),
+            machine=self._machine(c, now),
+            bytes=self._size(),
+            groups=[one for one in self._counts.groups if one.participant in numbers],
+            answers=self._counts.counts(c, everybody),
+            participants=participant_counts(everybody, now, idle, left_out),
+            crowd=crowd(people, self._times, now, idle),
+            pay=self.study.settings.pay,
+            backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
+            simulated_stopped=collection.simulated_stopped(c),
+            rehearsal=collection.last_event(c, collection.REHEARSAL),
+        )
+
+    def session(self, c: Connection, number: int, with_names: bool) -> dict[str, Any] | None:
+        """One participant in detail; None if there is no such participant. Read once before."""
+        stored = sessions.session(c, number)
+        if stored is None or (stored.person.simulated and self._left_out and not self._everybody):
+            return None
+        own = Ledger(len(self.study.items))
+        own.append(stored.answers, self._predictor.predicted(c, stored.answers))
+        same = stored.person.simulated
+        counted = [
+            one.id for one in summaries.people(c) if not one.excluded and one.simulated == same
+        ]
+        return details(
+            stored,
+            own.columns(),
+            self._qualities.tests(number, own.columns()) if stored.answers else (),
+            quartiles(self._ledger.columns(), counted),
+            self._qualities.of[number].floor_ms,
+            with_names,
+        )
+
+    def shown(self, facts: Facts) -> dict[str, Any]:
+        """The figures, the map among them."""
+        return {
+            "at": facts.now,
+            **figures(facts, self._rows),
+            "map": {
+                **placed(facts.model, facts.items),
+                "asked": asked(facts.columns, facts.items),
+            },
+        }
+
+    def _machine(self, c: Connection, now: int) -> MachineRow:
+        found = heartbeat.machine(c, now)
+        problem = (collection.last_event(c, "backup") or {}).get("problem")
+        backup = f"The last backup failed: {problem}" if problem else ""
+        troubles = [one for one in (found.trouble, self._damage, backup) if one]
+        return replace(found, trouble=" ".join(troubles))
+
+    def _size(self) -> int:
+        path = self.database.path
+        files = (path, path.with_name(path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())

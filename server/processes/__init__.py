@@ -1,0 +1,1 @@
+"""Processes: the supervisor, the web, worker and backup processes, and bots."""

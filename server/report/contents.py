@@ -1,0 +1,248 @@
+"""What stands in a report: words and tables for the template, numbers for the scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lore_active import __version__
+from server.monitor.flags import NAMES, OVERALL, RULES
+from server.monitor.map import embedding_of
+from server.report import figures as report_figures
+from server.report import methods
+from server.report.data import Gathered
+from server.report.references import cited
+from server.report.stimuli import Shown, name_of
+from server.store.summaries import EventRow, Person
+from server.study.descriptions import MEANINGS
+from server.study.parsing import all_keys
+
+MOST_PEOPLE = 250
+MOST_DOTS = 1000
+MOST_CELLS = 8000
+MOST_AUDITS = 60
+MOST_EVENTS = 200
+ENDS = 3
+# Ids shorter than this are too like ordinary words and numbers to be looked for in texts.
+SHORTEST_ID = 4
+# What opens doors or is only for trying out stays at home; texts are long, a few are shown apart.
+UNTOLD = ("completion.", "bots.", "texts.")
+STATUS = {"running": "running", "paused": "paused", "stopped": "ended"}
+
+
+def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
+    """For the template."""
+    shown, settings = found.shown, found.study.settings
+    end = report_figures.ending(found)
+    return {
+        "title": settings.title,
+        "name": found.study.name,
+        "study": settings,
+        "shown": shown,
+        "status": STATUS[shown["where"]["status"]],
+        "made_at": report_figures.minute(shown["at"]),
+        "summary": _summary(found),
+        "stopping_title": {
+            "rule": "Why did it stop?",
+            "simulated": "Why did it stop?",
+            "hand": "Was it settled?",
+            "budget": "Was it settled?",
+        }.get(end.how, "Should we stop?"),
+        "audits": _audits(found),
+        "places": _places(found),
+        "ends": _ends(found),
+        "moments": len(found.moments),
+        "items": len(found.study.items),
+        "left_out": items.left_out,
+        "participants": found.facts.participants,
+        "answers": found.facts.answers,
+        "kinds": report_figures.by_kind(found),
+        "totals": report_figures.totals(found),
+        "exclusions": [
+            {**one.__dict__, "when": report_figures.minute(one.at) if one.at else ""}
+            for one in _private(found, report_figures.exclusions(found), with_names)
+        ],
+        "people": _people(found)[:MOST_PEOPLE],
+        "all_people": len(found.facts.people),
+        "with_names": with_names,
+        "flag_names": NAMES,
+        "rules": RULES,
+        "about_flags": OVERALL,
+        "methods": [
+            (heading, text if with_names else unnamed(text, found.facts.people))
+            for heading, text in methods.paragraphs(found)
+        ],
+        "settings": _settings(found),
+        "events": _events(found, with_names),
+        "all_events": len(found.events),
+        "made_with": found.made_with,
+        "model": found.facts.model,
+        "digest": found.digest,
+        "program": f"lore-active {__version__}",
+        "references": cited(settings.learning.selector),
+        "reason": shown["where"]["reason"]
+        if with_names
+        else unnamed(shown["where"]["reason"], found.facts.people),
+    }
+
+
+def data(found: Gathered, items: Shown) -> dict[str, Any]:
+    """For the scripts: nothing about people but their numbers."""
+    parts = ("dimensions", "stopping", "accuracy", "spectrum", "map")
+    return {
+        "shown": {name: found.shown[name] for name in parts},
+        "items": items.items,
+        "moments": found.moments,
+        "collected": report_figures.collected(found),
+        "people": [
+            {
+                "id": one["id"],
+                "excluded": one["excluded"],
+                "flags": one["flags"],
+                "catch": _share(one["catch"]),
+                "consistency": _share(one["repeats"]),
+                "agreement": one["agreement"],
+                "side": one["left"],
+            }
+            for one in _people(found)[:MOST_DOTS]
+            if one["id"] in {person.id for person in found.facts.people}
+        ],
+    }
+
+
+def unnamed(text: str, people: list[Person]) -> str:
+    """A text in which nobody is called by what the recruiting service calls them."""
+    for one in people:
+        whole = one.external or ""
+        # `PROLIFIC_PID=…` as it is kept, and what stands behind the sign.
+        for part in (whole, whole.partition("=")[2]):
+            if len(part) >= SHORTEST_ID:
+                text = text.replace(part, f"participant {one.id}")
+    return text
+
+
+def _private(found: Gathered, out: list[report_figures.Exclusion], with_names: bool) -> list[Any]:
+    if with_names:
+        return list(out)
+    people = found.facts.people
+    return [
+        report_figures.Exclusion(
+            one.participant, one.answers, one.at, "", unnamed(one.reason, people)
+        )
+        for one in out
+    ]
+
+
+def _summary(found: Gathered) -> str:
+    came, received = found.facts.participants, found.facts.columns.received_at
+    parts = [methods.many(found.facts.items, "item")]
+    if came.answered:
+        answers = methods.many(found.facts.answers.answers, "answer")
+        bots = " (simulated)" if came.simulated == came.answered else ""
+        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}{bots}")
+        first, last = report_figures.day(int(received[0])), report_figures.day(int(received[-1]))
+        parts.append(first if first == last else f"{first} to {last}")
+    return " · ".join(parts)
+
+
+def _audits(found: Gathered) -> list[dict[str, Any]]:
+    """The model at its audits, thinned to what a reader can take in."""
+    points = [one for one in found.facts.history.points if one.audit]
+    places = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_AUDITS)).astype(int))
+    return [points[at].__dict__ for at in places] if points else []
+
+
+def _places(found: Gathered) -> list[dict[str, Any]]:
+    """Every item with its coordinates on principal axes; none if that would be too many."""
+    z = embedding_of(found.facts.model, found.facts.items)
+    if not z.shape[1] or z.size > MOST_CELLS:
+        return []
+    return [
+        {"name": name_of(item), "values": row}
+        for item, row in zip(found.study.items, z.tolist(), strict=True)
+    ]
+
+
+def _ends(found: Gathered) -> list[dict[str, Any]]:
+    """The items at both ends of each principal axis, with how much of the spread it carries."""
+    z = embedding_of(found.facts.model, found.facts.items)
+    names = [name_of(item) for item in found.study.items]
+    squares = np.square(z - z.mean(axis=0)).sum(axis=0)
+    rows = []
+    for axis in range(z.shape[1]):
+        order = np.argsort(z[:, axis], kind="stable")
+        rows.append(
+            {
+                "low": [names[at] for at in order[:ENDS]],
+                "high": [names[at] for at in order[::-1][:ENDS]],
+                "share": float(squares[axis] / (squares.sum() or 1.0)),
+            }
+        )
+    return rows
+
+
+def _people(found: Gathered) -> list[dict[str, Any]]:
+    """Flagged and excluded ones first, as in the monitor; those who never answered are left out."""
+    rows = [one for one in found.shown["participants"]["rows"] if one["done"]]
+    return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
+
+
+def _share(part: list[int]) -> float | None:
+    return part[0] / part[1] if part[1] else None
+
+
+def _settings(found: Gathered) -> list[dict[str, Any]]:
+    """Every setting with its meaning; those that were changed while it ran, as they are now."""
+    state = found.facts.state
+    now = {
+        "budget.answers": state.budget_answers,
+        "budget.participants": state.budget_participants,
+        "session.trials": state.trials,
+        "seed": state.seed,
+    }
+    rows = []
+    for key, field in all_keys().items():
+        if not key.startswith(UNTOLD):
+            value: Any = found.study.settings
+            for part in key.split("."):
+                value = getattr(value, part)
+            value = now.get(key, value)
+            rows.append(
+                {
+                    "key": key,
+                    "value": _worded(value),
+                    "meaning": MEANINGS[key],
+                    "changed": value != field.default,
+                }
+            )
+    return rows
+
+
+def _worded(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _events(found: Gathered, with_names: bool) -> list[dict[str, str]]:
+    """What was decided, oldest first."""
+    kept = found.events[-MOST_EVENTS:]
+    return [_event(one, found.facts.people, with_names) for one in kept]
+
+
+def _event(one: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
+    by_machine = one.who in ("stopping rule", "worker")
+    details = [
+        str(value) if name == "reason" else f"{name}: {value}"
+        for name, value in one.detail.items()
+        if value != ""
+    ]
+    words = "; ".join(details)
+    whom = "" if one.participant is None else f" P{one.participant}"
+    return {
+        "at": report_figures.minute(one.at),
+        "kind": one.kind + whom,
+        "who": one.who if by_machine or with_names else "experimenter",
+        "words": words if with_names else unnamed(words, people),
+    }

@@ -1,0 +1,81 @@
+"""The items in a report: small pictures are put into the page, others are shown by name."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from server.study.config import Item, LoadedStudy
+from server.study.items.file_types import MEDIA
+
+# All pictures together: in the page they take a third more.
+MOST_BYTES = 1_000_000
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The items as the page has them, and a sentence about what was left out, if anything was."""
+
+    items: list[dict[str, Any]]
+    pictures: int
+    left_out: str
+
+
+def name_of(item: Item) -> str:
+    """What an item is called: words speak for themselves."""
+    words = item.text if item.kind == "text" else item.label
+    return words if len(words) <= LONGEST_NAME else words[: LONGEST_NAME - 1] + "…"
+
+
+def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
+    """Every item; `folder` may hold small versions of the pictures, under the same names."""
+    wanted = [item for item in study.items if item.kind == "image"]
+    files = {item.key: file for item in wanted if (file := _file(item, folder)) is not None}
+    size = sum(file.stat().st_size for file in files.values())
+    left_out = ""
+    if len(files) < len(wanted):
+        missing = len(wanted) - len(files)
+        left_out = (
+            f"{missing} of {len(wanted)} pictures were not there when the report was made (a log "
+            "has none); these items are shown by name. --pictures names a folder that has them."
+        )
+    if size > MOST_BYTES:
+        left_out = (
+            f"The {len(files)} pictures have {size / 1e6:.1f} MB together, more than the "
+            f"{MOST_BYTES / 1e6:.0f} MB that a report takes, so items are shown by name. "
+            "--pictures names a folder of smaller ones."
+        )
+        files = {}
+    items = [
+        {
+            "key": item.key,
+            "kind": item.kind,
+            "label": item.label,
+            "text": item.text[:200],
+            "address": _address(files[item.key]) if item.key in files else None,
+        }
+        for item in study.items
+    ]
+    return Shown(items, len(files), left_out)
+
+
+def _file(item: Item, folder: Path | None) -> Path | None:
+    return next((one for one in _candidates(item, folder) if one.is_file()), None)
+
+
+def _candidates(item: Item, folder: Path | None) -> Iterator[Path]:
+    assert item.file is not None
+    if folder is not None:
+        endings = [ending for ending, media in MEDIA.items() if media[0] == "image"]
+        for ending in (item.file.suffix, *endings):
+            yield (folder / item.file.name).with_suffix(ending)
+    yield item.file
+
+
+def _address(file: Path) -> str:
+    kind = MEDIA[file.suffix.lower()][1]
+    return f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"

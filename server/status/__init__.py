@@ -1,0 +1,1 @@
+"""What a study holds and how it stands: counts, verdict, health."""

@@ -1,0 +1,78 @@
+"""What a study holds, in one line: whether it is open, and how many have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from server.collection.quota import Quota
+from server.status.counting import answer_counts, participant_counts, simulated_left_out
+from server.store import collection, summaries
+from server.store.database import Connection
+from server.study.config import LoadedStudy
+from server.study.workspace import DATABASE, reading
+
+# As participants meet it: full is when the budget is used up, or set aside for others.
+Openness = Literal["open", "paused", "stopped", "full"]
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """How a study stands, by the counts of docs/counting.md."""
+
+    state: Openness
+    participants: int
+    answers: int
+    simulated: int
+    simulated_left_out: int
+
+    def __str__(self) -> str:
+        if not self.answers and not self.simulated_left_out:
+            return f"{self.state}; no answers yet"
+        many = f"{self.answers:,} answer{'s' * (self.answers != 1)}"
+        if self.answers and self.simulated == self.answers:
+            return f"{self.state}; {self.answers:,} simulated {many.split()[1]}"
+        who = f"{self.participants:,} participant{'s' * (self.participants != 1)}"
+        parts = [self.state, f"{who}, {many}"]
+        if self.simulated:
+            parts[-1] += f", {self.simulated:,} of them simulated"
+        if self.simulated_left_out:
+            parts.append(f"{self.simulated_left_out:,} simulated ones left out")
+        return "; ".join(parts)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def openness(c: Connection, study: LoadedStudy, now: int) -> Openness:
+    """Whether somebody who came now would be let in."""
+    state = collection.state(c)
+    assert state is not None
+    if state.status != "running":
+        return "paused" if state.status == "paused" else "stopped"
+    return "open" if Quota(study).room(c, state, now) > 0 else "full"
+
+
+def holdings(c: Connection, study: LoadedStudy, now: int) -> Holdings:
+    """What the study of an open database holds."""
+    answers = answer_counts(c)
+    idle = study.settings.session.idle_minutes
+    people = participant_counts(summaries.people(c), now, idle, simulated_left_out(c))
+    return Holdings(
+        openness(c, study, now),
+        people.answered,
+        answers.answers,
+        answers.simulated,
+        answers.simulated_left_out,
+    )
+
+
+def of_folder(folder: Path, clock: Callable[[], int]) -> Holdings | None:
+    """What the study in a folder holds; None if it has not begun. Nothing is written."""
+    if not (folder / DATABASE).exists():
+        return None
+    with reading(folder, clock) as (study, database):
+        return database.read(lambda c: holdings(c, study, clock()))

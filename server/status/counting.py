@@ -1,0 +1,233 @@
+"""What counts: answers, answers in the model and participants, defined once for all that show them.
+
+docs/counting.md says the same for readers. Every page, report, replay and export takes its numbers
+from here, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from server.store import collection, imports, journal, models, summaries
+from server.store.collection import UNDER_WAY
+from server.store.database import Connection
+from server.store.summaries import AnswerGroup, Person
+
+# What becomes of a stored answer. The first that applies is the one: together they are all answers.
+Fate = Literal["practice", "excluded", "quarantined", "catches", "skipped", "timed_out", "counted"]
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True)
+class AnswerCounts:
+    """A study's answers.
+
+    Answers of simulated participants count like all others as long as nobody else has answered
+    (or the study wants them in its model); then they are in no count but simulated_left_out.
+    answers: trials that are over, practice aside; the sum of the six that follow. excluded: of
+    participants who are excluded now. quarantined: rows that no model can use. catches: to
+    questions with a known answer. skipped, timed_out: trials without a choice. counted: all
+    others, late ones and repeats included; these are for the model. imported: answers from
+    elsewhere that count, too. fitted: what the newest model was fitted to. simulated: those of
+    `answers` that simulated participants gave. simulated_left_out: theirs that are not in it.
+    """
+
+    practice: int
+    answers: int
+    excluded: int
+    quarantined: int
+    catches: int
+    skipped: int
+    timed_out: int
+    counted: int
+    imported: int
+    fitted: int
+    simulated: int = 0
+    simulated_left_out: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Answers that count and are not in the newest model yet; 0 once everybody has left."""
+        return max(0, self.counted + self.imported - self.fitted)
+
+    def plain(self) -> dict[str, int]:
+        """For JSON."""
+        return {**asdict(self), "waiting": self.waiting}
+
+
+@dataclass(frozen=True)
+class ParticipantCounts:
+    """A study's participants, simulated ones among them where their answers count.
+
+    arrived: all who opened the study; the sum of the next four. finished: answered all trials.
+    declined: did not consent. under_way: may still answer. left: have been idle for
+    session.idle_minutes, or came back too late. answered: gave one answer or more, practice aside.
+    excluded: are excluded now. simulated: those of `answered` that are simulated.
+    simulated_left_out: simulated participants that are in none of these.
+    """
+
+    arrived: int
+    finished: int
+    declined: int
+    under_way: int
+    left: int
+    answered: int
+    excluded: int
+    simulated: int = 0
+    simulated_left_out: int = 0
+
+
+def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
+    """What becomes of an answer; `side` is left, right, skip or timeout."""
+    if purpose == "practice":
+        return "practice"
+    if excluded:
+        return "excluded"
+    if quarantined:
+        return "quarantined"
+    if purpose == "catch":
+        return "catches"
+    if side == "skip":
+        return "skipped"
+    return "timed_out" if side == "timeout" else "counted"
+
+
+class RunningCounts:
+    """The answers so far, added up; reading on costs what is new, and counting next to nothing."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[int, str, str, str], AnswerGroup] = {}
+        # As if nobody were excluded, for everybody together and for each participant.
+        self._fates: Counter[Fate] = Counter()
+        self._of: defaultdict[int, Counter[Fate]] = defaultdict(Counter)
+        self._last = 0
+
+    def read(self, c: Connection) -> None:
+        """Take in the answers that came since the last reading."""
+        self._last, new = summaries.answer_groups(c, self._last)
+        for one in new:
+            key = (one.participant, one.purpose, one.origin, one.side)
+            known = self._groups.get(key)
+            self._groups[key] = one if known is None else known.plus(one)
+            found = fate(one.purpose, one.side, False, False)
+            self._fates[found] += one.count
+            self._of[one.participant][found] += one.count
+
+    @property
+    def groups(self) -> list[AnswerGroup]:
+        """All answers by participant, purpose, origin and outcome, practice included."""
+        return list(self._groups.values())
+
+    def counts(self, c: Connection, people: Iterable[Person]) -> AnswerCounts:
+        """The counts with the exclusions, imports and models that there are now."""
+        fates = self._fates.copy()
+        people, out = list(people), simulated_left_out(c)
+        bots = {one.id for one in people if one.simulated} & self._of.keys()
+        simulated = sum(self._of[bot].total() - self._of[bot]["practice"] for bot in bots)
+        for bot in bots if out else ():
+            fates -= self._of[bot]
+        excluded = {one.id for one in people if one.excluded and not (out and one.simulated)}
+        for number in excluded & self._of.keys():
+            fates -= self._of[number]
+            fates["practice"] += self._of[number]["practice"]
+            fates["excluded"] += self._of[number].total() - self._of[number]["practice"]
+        for one in summaries.quarantined(c):
+            if out and one.participant in bots:
+                continue
+            gone = one.participant in excluded
+            fates[fate(one.purpose, one.side, gone, False)] -= one.count
+            fates[fate(one.purpose, one.side, gone, True)] += one.count
+        return AnswerCounts(
+            practice=fates["practice"],
+            answers=fates.total() - fates["practice"],
+            excluded=fates["excluded"],
+            quarantined=fates["quarantined"],
+            catches=fates["catches"],
+            skipped=fates["skipped"],
+            timed_out=fates["timed_out"],
+            counted=fates["counted"],
+            imported=imports.counting(c),
+            fitted=models.latest_fitted(c)[0],
+            simulated=0 if out else simulated,
+            simulated_left_out=simulated if out else 0,
+        )
+
+
+def answer_counts(c: Connection) -> AnswerCounts:
+    """The counts as they are now."""
+    running = RunningCounts()
+    running.read(c)
+    return running.counts(c, summaries.people(c))
+
+
+def simulated_left_out(c: Connection) -> bool:
+    """Whether answers of simulated participants do not count: people have answered, too."""
+    return collection.simulated_out(c) is not None
+
+
+def counting(people: Iterable[Person], left_out: bool) -> list[Person]:
+    """The participants who count: all but simulated ones, where these are left out."""
+    return [one for one in people if not (left_out and one.simulated)]
+
+
+class Fates:
+    """What becomes of single answers, for files that have them row by row."""
+
+    def __init__(self, c: Connection) -> None:
+        self._quarantined = journal.quarantined_answers(c)
+        self._up_to_seq = models.latest_fitted(c)[1]
+        self.simulated_left_out = simulated_left_out(c)
+
+    def counted(
+        self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
+    ) -> bool:
+        """Whether an answer counts for the model."""
+        if simulated and self.simulated_left_out:
+            return False
+        return fate(purpose, side, excluded, seq in self._quarantined) == "counted"
+
+    def fitted(
+        self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
+    ) -> bool:
+        """Whether the newest model was fitted to an answer."""
+        return seq <= self._up_to_seq and self.counted(seq, purpose, side, excluded, simulated)
+
+
+def present(now: int, idle_minutes: int) -> tuple[int, int]:
+    """Between which times somebody must have been seen who has not left.
+
+    A clock that was set back leaves participants who seem to have been seen in the future. If they
+    are still there, they will be seen again; if not, nothing is kept for them until then.
+    """
+    idle = idle_minutes * MINUTE_MS
+    return now - idle, now + idle
+
+
+def is_under_way(one: Person, since: int, until: int) -> bool:
+    """Whether a participant may still answer; `since` and `until` are those of `present`."""
+    return one.stage in UNDER_WAY and since <= one.seen_at <= until
+
+
+def participant_counts(
+    everybody: Sequence[Person], now: int, idle_minutes: int, left_out: bool = False
+) -> ParticipantCounts:
+    """Everybody who came, by how far they got; `left_out` is `simulated_left_out`."""
+    people = counting(everybody, left_out)
+    finished = sum(one.stage in ("feedback", "finished") for one in people)
+    declined = sum(one.stage == "declined" for one in people)
+    since, until = present(now, idle_minutes)
+    under_way = sum(is_under_way(one, since, until) for one in people)
+    return ParticipantCounts(
+        arrived=len(people),
+        finished=finished,
+        declined=declined,
+        under_way=under_way,
+        left=len(people) - finished - declined - under_way,
+        answered=sum(one.done > 0 for one in people),
+        excluded=sum(bool(one.excluded) for one in people),
+        simulated=sum(bool(one.simulated) and one.done > 0 for one in people),
+        simulated_left_out=len(everybody) - len(people),
+    )

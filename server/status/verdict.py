@@ -1,0 +1,113 @@
+"""How a study stands: its verdict, from what the database holds, for every page and command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lore_active.learner.cadence import FIRST_AUDIT
+from lore_active.stopping.criteria import Criterion
+from lore_active.stopping.stages import Collection, Findings
+from lore_active.stopping.verdict import Verdict, only_a_bound, verdict
+from server.status.counting import (
+    AnswerCounts,
+    ParticipantCounts,
+    answer_counts,
+    participant_counts,
+    simulated_left_out,
+)
+from server.store import collection as store
+from server.store import models, summaries
+from server.store.collection import State
+from server.store.database import Connection
+from server.store.summaries import DecisionRow
+from server.study.config import LoadedStudy
+
+# How the worker signs what its stopping rule decides.
+RULE = "stopping rule"
+
+
+def read(c: Connection, study: LoadedStudy, now: int) -> Verdict:
+    """The verdict of a study as it is now."""
+    collection, found = parts(c, study, now)
+    return verdict(collection, found)
+
+
+def parts(c: Connection, study: LoadedStudy, now: int) -> tuple[Collection, Findings | None]:
+    """What the verdict is made of."""
+    state = store.state(c)
+    assert state is not None
+    people = participant_counts(
+        summaries.people(c), now, study.settings.session.idle_minutes, simulated_left_out(c)
+    )
+    by_rule = summaries.stopped_by(c) == RULE
+    collection = collection_of(state, answer_counts(c), people, len(study.items), by_rule)
+    return collection, findings(c)
+
+
+def findings(c: Connection) -> Findings | None:
+    """What has been found; None before the first decision."""
+    model = models.latest_model(c)
+    evidence = [] if model is None else json.loads(model.summary)["evidence"]
+    return findings_of(summaries.decision(c), summaries.audited_ranks(c), evidence)
+
+
+def collection_of(
+    state: State,
+    answers: AnswerCounts,
+    participants: ParticipantCounts,
+    items: int,
+    by_rule: bool,
+) -> Collection:
+    """How collection stands."""
+    counted = answers.counted + answers.imported
+    reasons = (
+        (answers.excluded, "are of excluded participants"),
+        (answers.quarantined, "cannot be used"),
+        (answers.catches, "are to catch trials"),
+        (answers.skipped, "were skipped"),
+        (answers.timed_out, "timed out"),
+    )
+    return Collection(
+        status=state.status,
+        started=participants.arrived > 0,
+        answers=answers.answers,
+        counted=counted,
+        imported=answers.imported,
+        simulated=answers.simulated,
+        simulated_left_out=answers.simulated_left_out,
+        not_counted=tuple(one for one in reasons if one[0]),
+        until_first=FIRST_AUDIT * items - counted,
+        by_rule=by_rule and state.status == "stopped",
+        budget=_spent(state, answers, participants),
+    )
+
+
+def _spent(state: State, answers: AnswerCounts, participants: ParticipantCounts) -> str:
+    """Which budget is used up, in words; empty while more can come."""
+    if answers.answers >= state.budget_answers:
+        return f"the budget of {state.budget_answers:,} answers is used up"
+    places = state.budget_participants
+    if places and participants.answered >= places and not participants.under_way:
+        return f"the budget of {places:,} participant{'s' * (places != 1)} is used up"
+    return ""
+
+
+def findings_of(
+    decision: DecisionRow | None,
+    ranks: tuple[int, ...],
+    evidence: Iterable[Mapping[str, Any]],
+) -> Findings | None:
+    """What was found, from the newest decision, the last audits and the newest model."""
+    if decision is None:
+        return None
+    guessing = next((one for one in evidence if one["rank"] == 0), None)
+    gap = None if guessing is None else (float(guessing["worse"]), float(guessing["error"]))
+    return Findings(
+        decision.rank,
+        decision.settled,
+        tuple(Criterion(**one) for one in decision.reasons),
+        ranks,
+        only_a_bound(decision.rank, gap),
+    )

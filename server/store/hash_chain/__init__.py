@@ -1,0 +1,1 @@
+"""The hash chain over every stored row: recording it and verifying it."""

@@ -1,0 +1,80 @@
+"""SQL of the worker's heartbeat: that it is alive, what it does, and why it was started again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from server.store.database import Connection
+from server.store.journal import SET_BACK_MS
+
+RECENT_STEPS = 60
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """How the worker and its queue are."""
+
+    beat_at: int | None
+    doing: str
+    restarts: int
+    trouble: str
+    up_to_seq: int
+    ready: int
+    out: int
+    fallback: int
+    seconds: dict[str, float]
+
+
+def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = None) -> None:
+    """The worker is alive; a trouble of None leaves the last one standing."""
+    c.execute(
+        "INSERT INTO heartbeat (id, at, pid, doing, trouble) VALUES (1, :at, :pid, :doing, "
+        "coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET at = :at, pid = :pid, "
+        "doing = :doing, trouble = coalesce(:trouble, trouble)",
+        {"at": now, "pid": pid, "doing": doing, "trouble": trouble},
+    )
+
+
+def note_restart(c: Connection, now: int, trouble: str | None) -> None:
+    """The supervisor had to start the worker again; a trouble of None leaves the worker's own."""
+    c.execute(
+        "INSERT INTO heartbeat (id, at, pid, doing, restarts, trouble) VALUES (1, :at, 0, "
+        "'restarting', 1, coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET "
+        "restarts = restarts + 1, doing = 'restarting', trouble = coalesce(:trouble, trouble)",
+        {"at": now, "trouble": trouble},
+    )
+
+
+def heard(c: Connection) -> tuple[int, int] | None:
+    """(time, process) of the worker's last sign of life."""
+    row = c.execute("SELECT at, pid FROM heartbeat").fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def machine(c: Connection, now: int) -> MachineRow:
+    """Health, queue, and the latest seconds of each kind of work."""
+    beat = c.execute("SELECT at, doing, restarts, trouble FROM heartbeat").fetchone()
+    ready = c.execute(
+        "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
+    ).fetchone()[0]
+    out = c.execute(
+        "SELECT count(*) FROM queries q LEFT JOIN answers a ON a.query = q.id "
+        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
+        "AND a.seq IS NULL",
+        (now, now + SET_BACK_MS),
+    ).fetchone()[0]
+    # Only the newest questions: what happened long ago is no trouble now.
+    fallback = c.execute(
+        "SELECT count(*) FROM (SELECT origin, participant FROM queries ORDER BY id DESC LIMIT 500) "
+        "WHERE origin = 'fallback'"
+    ).fetchone()[0]
+    up_to = 0
+    seconds: dict[str, float] = {}
+    for row in c.execute(
+        "SELECT up_to_seq, seconds FROM steps ORDER BY id DESC LIMIT ?", (RECENT_STEPS,)
+    ):
+        up_to = max(up_to, row[0])
+        seconds = {**json.loads(row[1]), **seconds}
+    at, doing, restarts, trouble = beat or (None, "", 0, "")
+    return MachineRow(at, doing, restarts, trouble, up_to, ready, out, fallback, seconds)

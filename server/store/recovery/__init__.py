@@ -1,0 +1,1 @@
+"""Copies of a study's database, and reading damaged ones."""

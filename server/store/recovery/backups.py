@@ -1,0 +1,209 @@
+"""Rolling backups of a study's database: each whole and checked or not there, the newest kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lore_active.errors import LoreError
+from server.store.recovery import copies
+from server.store.sqlite.connection import create_private, read_only
+
+FOLDER = "backups"
+KEPT = 3
+NAME = re.compile(r"study-(\d{8}T\d{6}Z)\.db")
+TIME = "%Y%m%dT%H%M%SZ"
+PART = ".part"
+# Copies of a file that was replaced under a running server, what a recovery has replaced, and
+# where one works.
+RESCUED = "rescued-*.db"
+DAMAGED = "damaged-*"
+WORKPLACE = ".recovering-"
+# What collection must never lack because of a backup, beside what the copy itself takes.
+SPARE_BYTES = 64 * 2**20
+
+
+class BackupFailed(LoreError):
+    """No backup was made; the study and its earlier backups are as they were."""
+
+
+def every(folder: Path) -> list[Path]:
+    """The backups in a study's folder, the oldest first."""
+    home = folder / FOLDER
+    if not home.is_dir():
+        return []
+    return sorted(one for one in home.iterdir() if NAME.fullmatch(one.name))
+
+
+def made_at(backup: Path) -> int:
+    """When a backup was made, in milliseconds since 1970."""
+    found = NAME.fullmatch(backup.name)
+    assert found is not None
+    return int(datetime.strptime(found[1], TIME).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def take(
+    database: Path,
+    now: int,
+    pace: Callable[[], None] = lambda: None,
+    free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+) -> Path | None:
+    """Back the database up into `backups/` beside it; None if nothing changed since the last one.
+
+    Others may write to it meanwhile: the backup is of one moment, and they wait for nothing. `pace`
+    is called after each small part, and may wait, or end it all by an exception.
+    """
+    home = database.parent / FOLDER
+    before = every(database.parent)
+    try:
+        home.mkdir(mode=0o700, exist_ok=True)
+        for left in home.glob(f".*{PART}*"):
+            left.unlink()
+        if before and not _is_newer(database, before[-1]):
+            return None
+        _make_room(home, database, before, free)
+        # Names are in order of time, even where the clock was set back.
+        at = max(now, made_at(before[-1]) + 1000) if before else now
+        name = f"study-{datetime.fromtimestamp(at / 1000, UTC).strftime(TIME)}.db"
+        made = _written(database, home / f".{name}{PART}", home / name, pace)
+    except (OSError, sqlite3.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise BackupFailed(f"{home}: {why}.") from error
+    for old in before[: max(0, len(before) + 1 - KEPT)]:
+        old.unlink(missing_ok=True)
+    return made
+
+
+def _is_newer(database: Path, backup: Path) -> bool:
+    held, kept = _stamp(database), _stamp(backup)
+    if held is None or kept is None:
+        return True
+    if held[0] < kept[0]:
+        # Answers are never deleted. Backing this up would in time throw away the good backups.
+        raise BackupFailed(
+            f"{database} holds {held[0]} answers, but {backup} holds {kept[0]}: was it replaced by "
+            "an older copy? The backups are as they were. Stop the server; lore-active recover "
+            "puts both together. If you want the older copy, move newer backups elsewhere."
+        )
+    return held != kept
+
+
+def _make_room(home: Path, database: Path, before: list[Path], free: Callable[[Path], int]) -> None:
+    """Rather fewer backups than a full disk: older ones make room for a newer one."""
+    wal = database.with_name(f"{database.name}-wal")
+    needed = SPARE_BYTES + database.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+    while free(home) < needed:
+        if len(before) < 2:
+            raise BackupFailed(
+                f"{home}: no room for a backup, which needs {needed / 1e6:.0f} MB on the disk."
+            )
+        before.pop(0).unlink(missing_ok=True)
+
+
+def _written(database: Path, part: Path, to: Path, pace: Callable[[], None]) -> Path:
+    create_private(part)
+    try:
+        copies.online(database, part, pace)
+        if problem := unsound(part):
+            raise BackupFailed(f"{database} is damaged: {problem}. Its backups are as they were.")
+        pace()
+        part.replace(to)
+    finally:
+        part.unlink(missing_ok=True)
+    sync(to.parent)
+    return to
+
+
+def sync(folder: Path) -> None:
+    """A name is on disk when its folder is."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def unsound(path: Path) -> str:
+    """What SQLite finds wrong with a database at rest; empty if it is sound."""
+    try:
+        with closing(read_only(path)) as connection:
+            found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite quotes what it found, which may not be text.
+        return str(error)
+    return "" if found == ["ok"] else str(found[0] if found else "quick_check says nothing")
+
+
+def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
+    """(answers, what else tells two states apart); the worker's heartbeat does not count.
+
+    None if it cannot be read.
+    """
+    try:
+        with closing(read_only(path)) as connection:
+            answers, *heads = connection.execute(
+                "SELECT (SELECT coalesce(max(seq), 0) FROM answers), (SELECT max(id) FROM events), "
+                "(SELECT max(id) FROM queries), (SELECT max(id) FROM steps)"
+            ).fetchone()
+            people = connection.execute(
+                "SELECT count(*), max(seen_at), max(finished_at), sum(visit) FROM participants"
+            ).fetchone()
+            state = connection.execute("SELECT * FROM state").fetchone()
+            return answers, (*heads, people, state)
+    except sqlite3.Error:
+        return None
+
+
+def erase(folder: Path, participant: int, answers: bool) -> list[str]:
+    """Remove every copy in `backups/` that may still hold a participant who has been erased.
+
+    With `answers`, also copies that hold their answers. Bytes are overwritten first. Gives the
+    names of what was removed, by their place in the study's folder.
+    """
+    home, removed = folder / FOLDER, []
+    if not home.is_dir():
+        return []
+    kept = [*home.glob(RESCUED), *every(folder)]
+    places = [*home.glob(DAMAGED), *home.glob(f"{WORKPLACE}*")]
+    spoilt = [*home.glob(f".*{PART}*"), *(one for place in places for one in place.iterdir())]
+    for path in sorted(spoilt + [one for one in kept if _holds(one, participant, answers)]):
+        for end in ("", "-wal", "-shm"):
+            if (file := path.with_name(path.name + end)).is_file():
+                _overwrite(file)
+                removed.append(file.relative_to(folder).as_posix())
+    for place in places:
+        place.rmdir()
+    sync(home)
+    return removed
+
+
+def _holds(path: Path, participant: int, answers: bool) -> bool:
+    """Whether a copy was made before the participant was erased; if it cannot be read, it may."""
+    erased = "json_extract(detail, '$.answers') = 'erased'" if answers else "1"
+    try:
+        with closing(read_only(path)) as held:
+            row = held.execute(
+                "SELECT EXISTS (SELECT 1 FROM participants WHERE id = :id) AND NOT EXISTS "
+                f"(SELECT 1 FROM events WHERE kind = 'forget' AND participant = :id AND {erased})",
+                {"id": participant},
+            ).fetchone()
+            return bool(row[0])
+    except sqlite3.Error:
+        return True
+
+
+def _overwrite(file: Path) -> None:
+    with file.open("rb+") as stream:
+        left = os.fstat(stream.fileno()).st_size
+        while left > 0:
+            left -= stream.write(bytes(min(left, 1 << 20)))
+        stream.flush()
+        os.fsync(stream.fileno())
+    file.unlink()

@@ -1,0 +1,92 @@
+"""Versions of a study's database: numbered migrations, each in a transaction of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+from lore_active.errors import LoreError
+from server.store.hash_chain import records as chain
+from server.store.hash_chain import verification as chain_verification
+from server.store.hash_chain.recorder import Recorder
+from server.store.sqlite.connection import Connection
+
+
+class NewerDatabase(LoreError):
+    """The database was written by a newer version of lore-active."""
+
+
+def _migrations() -> list[tuple[int, str, str]]:
+    """(number, name, SQL) of all there are, in order; the schema is number 1."""
+    here = resources.files("server.store")
+    found = [(1, "schema", (here / "schema.sql").read_text(encoding="utf-8"))]
+    for file in (here / "migrations").iterdir():
+        if file.name.endswith(".sql"):
+            number, _, name = file.name.removesuffix(".sql").partition("_")
+            found.append((int(number), name, file.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def _statements(script: str) -> list[str]:
+    """The script's statements one by one: executescript would commit between them."""
+    statements, pending = [], ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending)
+            pending = ""
+    return statements
+
+
+def migrate(connection: Connection, path: Path, now: int) -> None:
+    """Bring the database to this version, each migration with its record in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
+    )
+    connection.execute("COMMIT")
+    known = _migrations()
+    have = connection.execute("SELECT max(number) FROM migrations").fetchone()[0] or 0
+    newest = known[-1][0]
+    # A chain that begins now begins with the tables as they are in the end.
+    began_before = any(name == "chain" and number <= have for number, name, _ in known)
+    why = chain.UPGRADE if have else chain.NEW
+    if have > newest:
+        raise NewerDatabase(
+            f"{path} has version {have}, but this lore-active knows versions up to {newest}. "
+            "Please update lore-active; the file was not touched."
+        )
+    for number, name, script in known:
+        with _immediate(connection):
+            done = {row[0]: row[1] for row in connection.execute("SELECT * FROM migrations")}
+            if number not in done:
+                recorder = Recorder(connection) if began_before else None
+                for statement in _statements(script):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (number, name, now))
+                if recorder is not None:
+                    recorder.append(now)
+                    recorder.close()
+                    chain_verification.keep_covered(connection, now, chain.SCHEMA)
+                elif name == "chain" or "chain" in done.values():
+                    chain.begin_again(connection, now, why)
+    with _immediate(connection):
+        # Whatever else has changed the tables was not this program.
+        chain_verification.keep_covered(connection, now, chain.ALTERED)
+
+
+@contextlib.contextmanager
+def _immediate(connection: Connection) -> Iterator[None]:
+    """One transaction that writes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,320 @@
+"""SQL of watching: what the monitor reads, cheaply enough to be asked every few seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from sqlite3 import Row
+from typing import Any
+
+from server.store.database import Connection
+from server.store.journal import QUARANTINED
+from server.store.models import last_simulated_step
+from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
+
+AT_ONCE = 5000
+RECENT_AUDITS = 100
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """Changes whenever something happened that the monitor shows."""
+
+    seq: int
+    event: int
+    step: int
+    version: int
+    people: int
+    seen_at: int
+    moves: int
+    trouble: str
+    restarts: int
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """An answer for the figures.
+
+    `before` is what the same participant chose when asked first; the question was on the page at
+    `served_at` or later. `measured` tells whether the page sent timings, `onset` whether these say
+    when the trial was painted. `version` is of the model that was there when the question was made.
+    """
+
+    seq: int
+    participant: int
+    purpose: str
+    anchor: int
+    left: int
+    right: int
+    side: str
+    nearer: int | None
+    before: int | None
+    rt_ms: float | None
+    received_at: int
+    blurred: int
+    served_at: int
+    measured: int
+    onset: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Person:
+    """A participant in the table."""
+
+    id: int
+    external: str | None
+    stage: str
+    trials: int
+    done: int
+    excluded: int
+    feedback: str
+    arrived_at: int
+    seen_at: int
+    simulated: int = 0
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """A published model without its coordinates."""
+
+    version: int
+    up_to_seq: int
+    answers: int
+    audit: int
+    rank: int
+    summary: str
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """What the stopping rule said last."""
+
+    stop: bool
+    settled: bool
+    rank: int
+    words: str
+    reasons: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something that somebody decided."""
+
+    id: int
+    at: int
+    who: str
+    kind: str
+    participant: int | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AnswerGroup:
+    """How many answers of one sort a participant gave; `side` is chosen, skip or timeout."""
+
+    participant: int
+    purpose: str
+    origin: str
+    side: str
+    count: int
+    late: int
+
+    def plus(self, more: AnswerGroup) -> AnswerGroup:
+        """Both together."""
+        return replace(self, count=self.count + more.count, late=self.late + more.late)
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The models that were made with one fingerprint."""
+
+    fingerprint: str
+    models: int
+    first: int
+    last: int
+
+
+def pulse(c: Connection) -> Pulse:
+    """A few numbers that tell whether anything is new."""
+    row = c.execute(
+        "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
+        "(SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM steps), "
+        "(SELECT coalesce(max(version), 0) FROM models), count(*), coalesce(max(seen_at), 0), "
+        "coalesce(sum(visit + practised + done + rested + excluded + length(stage)), 0) "
+        "FROM participants"
+    ).fetchone()
+    beat = c.execute("SELECT trouble, restarts FROM heartbeat").fetchone()
+    return Pulse(*row, *(beat or ("", 0)))
+
+
+# A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of items
+# that do not exist: neither must stop the monitor.
+ANSWERS = (
+    "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
+    "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
+    "a.received_at, CASE WHEN json_valid(a.timings) "
+    "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
+    f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
+    "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END, "
+    f"q.version FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
+    "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
+    "WHERE q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
+    "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "
+)
+
+
+def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[AnswerRow]:
+    """The next answers in order, some thousand at once; practice is left out.
+
+    So are simulated participants, unless `simulated`.
+    """
+    rows = c.execute(
+        ANSWERS + "AND a.seq > ? "
+        "AND (? OR q.participant NOT IN (SELECT id FROM participants WHERE simulated = 1)) "
+        "ORDER BY a.seq LIMIT ?",
+        (seq, simulated, AT_ONCE),
+    )
+    return [AnswerRow(*row) for row in rows]
+
+
+def people(c: Connection) -> list[Person]:
+    """All participants."""
+    rows = c.execute(
+        "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at, "
+        "simulated FROM participants ORDER BY id"
+    )
+    return [Person(*row) for row in rows]
+
+
+def milestones_after(c: Connection, version: int) -> list[Milestone]:
+    """Models published since, in order."""
+    rows = c.execute(
+        "SELECT version, up_to_seq, answers, audit, rank, summary FROM models "
+        "WHERE version > ? AND step > ? ORDER BY version",
+        (version, last_simulated_step(c)),
+    )
+    return [Milestone(*row) for row in rows]
+
+
+def decision(c: Connection) -> DecisionRow | None:
+    """The newest decision."""
+    row = c.execute(
+        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step > ? "
+        "ORDER BY step DESC LIMIT 1",
+        (last_simulated_step(c),),
+    ).fetchone()
+    if row is None:
+        return None
+    return DecisionRow(bool(row[0]), bool(row[1]), row[2], row[3], json.loads(row[4]))
+
+
+def audited_ranks(c: Connection) -> tuple[int, ...]:
+    """The ranks of the last audits, the newest last.
+
+    Only those since participants or imported answers were last taken out or in: what was found
+    before that was about other answers.
+    """
+    rows = c.execute(
+        "SELECT m.rank FROM models m JOIN steps s ON s.id = m.step "
+        "WHERE m.audit = 1 AND s.up_to_event >= (SELECT coalesce(max(id), 0) FROM events "
+        "WHERE kind IN ('exclude', 'restore', 'prior', 'prior_out', 'simulated_out')) "
+        "ORDER BY m.version DESC LIMIT ?",
+        (RECENT_AUDITS,),
+    )
+    return tuple(row[0] for row in rows.fetchall()[::-1])
+
+
+def stopped_by(c: Connection) -> str:
+    """Who stopped the study last; empty if nobody did."""
+    row = c.execute("SELECT who FROM events WHERE kind = 'stop' ORDER BY id DESC LIMIT 1")
+    found = row.fetchone()
+    return "" if found is None else str(found[0])
+
+
+def events(c: Connection, last: int) -> list[EventRow]:
+    """The last events, newest first."""
+    rows = c.execute(
+        "SELECT id, at, who, kind, participant, detail FROM events ORDER BY id DESC LIMIT ?",
+        (last,),
+    )
+    return [_event(row) for row in rows]
+
+
+def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
+    """The next answers as the CSV has them, in order, some thousand at once."""
+    rows = c.execute(
+        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
+        "l.key, r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
+        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id, "
+        f"{BACKGROUND} "
+        "FROM answers a JOIN queries q ON q.id = a.query "
+        "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
+        "JOIN items l ON l.id = q.left JOIN items r ON r.id = q.right "
+        "LEFT JOIN items n ON n.id = q.nearer WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
+        (seq, AT_ONCE),
+    )
+    return [tuple(row) for row in rows]
+
+
+def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
+    """Every participant as the CSV has them."""
+    rows = c.execute(
+        "SELECT id, excluded, simulated, stage, trials, done, arrived_at, finished_at, external, "
+        "entry, agent, feedback FROM participants ORDER BY id"
+    )
+    return [tuple(row) for row in rows]
+
+
+_GROUPED = (
+    "SELECT q.participant, q.purpose, q.origin, "
+    "CASE WHEN a.side IN ('left', 'right') THEN 'chosen' ELSE a.side END, count(*), sum(a.late) "
+    "FROM answers a JOIN queries q ON q.id = a.query WHERE {which} "
+    "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+)
+
+
+def answer_groups(c: Connection, after: int = 0) -> tuple[int, list[AnswerGroup]]:
+    """The last answer there is, and all after a given one in groups, practice included."""
+    last = int(c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0])
+    rows = c.execute(_GROUPED.format(which="a.seq > ? AND a.seq <= ?"), (after, last))
+    return last, [AnswerGroup(*row) for row in rows]
+
+
+def answer_seqs(c: Connection) -> list[int]:
+    """The answers in order, practice aside."""
+    rows = c.execute(
+        "SELECT a.seq FROM answers a JOIN queries q ON q.id = a.query "
+        "WHERE q.purpose <> 'practice' ORDER BY a.seq"
+    )
+    return [row[0] for row in rows]
+
+
+def quarantined(c: Connection) -> list[AnswerGroup]:
+    """The answers that no model can use, in groups."""
+    rows = c.execute(_GROUPED.format(which=f"a.seq IN ({QUARANTINED})"), ("answer",))
+    return [AnswerGroup(*row) for row in rows]
+
+
+def made_with(c: Connection) -> list[MadeWith]:
+    """What the models were made with, in order."""
+    rows = c.execute(
+        "SELECT fingerprint, count(*), min(version), max(version) FROM models "
+        "GROUP BY fingerprint ORDER BY min(version)"
+    )
+    return [MadeWith(*row) for row in rows]
+
+
+def all_events(c: Connection, participant: int | None = None) -> Iterator[EventRow]:
+    """Every event in order, or those about a participant."""
+    for row in c.execute(
+        "SELECT id, at, who, kind, participant, detail FROM events "
+        "WHERE ?1 IS NULL OR participant = ?1 ORDER BY id",
+        (participant,),
+    ).fetchall():
+        yield _event(row)
+
+
+def _event(row: Row) -> EventRow:
+    return EventRow(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))

@@ -1,0 +1,1 @@
+"""A study on disk: study.toml, its items, and opening its folder."""

@@ -1,0 +1,1 @@
+"""The items of a study: lists, stimulus files, positions, and how pages show them."""

@@ -1,0 +1,167 @@
+"""Lists of items and of catch questions, as CSV or TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from server.study.config import Catch, Item
+from server.study.items.files import find, read_table, read_text
+from server.study.parsing import FILE, parse_toml
+from server.study.problems import Problem, shown, unknown
+
+ITEM_FIELDS = ("key", "file", "text", "label", "alt")
+CATCH_FIELDS = ("anchor", "nearer", "farther")
+
+
+class Entry(Struct, frozen=True):
+    """One item or catch question as declared: the file, the place in it, and its fields."""
+
+    file: str
+    place: str
+    fields: dict[str, str]
+
+
+class Listing(Struct, frozen=True):
+    """What a list declares; `entries` is None if it could not be read at all."""
+
+    entries: list[Entry] | None
+    catches: list[Entry]
+
+
+def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
+    """The items (and, from TOML, the catch questions) that a list declares."""
+    text = _text(folder, path, "stimuli.list", problems)
+    if text is None:
+        return Listing(None, [])
+    if path.lower().endswith(".toml"):
+        return _from_toml(text, path, problems)
+    if path.lower().endswith(".csv"):
+        needed = ("file", "text")
+        return Listing(_from_csv(text, path, ITEM_FIELDS, needed, problems), [])
+    rule = "must name a list that ends in .csv or .toml"
+    problems.append(Problem(FILE, "stimuli.list", shown(path), rule))
+    return Listing(None, [])
+
+
+def read_catches(
+    folder: Path, path: str, listed: list[Entry], items: list[Item], problems: list[Problem]
+) -> tuple[Catch, ...]:
+    """Catch questions by item number, from the list's own and from the file `path` (or "")."""
+    entries = list(listed)
+    if path:
+        text = _text(folder, path, "stimuli.catches", problems)
+        if text is not None:
+            entries += _from_csv(text, path, CATCH_FIELDS, CATCH_FIELDS, problems) or []
+    number = {item.key: at for at, item in enumerate(items)}
+    catches: dict[Catch, Entry] = {}
+    for entry in entries:
+        catch = _catch(entry, number, problems)
+        if catch is None:
+            continue
+        first = catches.setdefault(catch, entry)
+        if first is not entry:
+            rule = "each catch question must stand once"
+            value = f"the same as {first.place} of {first.file}"
+            problems.append(Problem(entry.file, entry.place, value, rule))
+    return tuple(catches)
+
+
+def _catch(entry: Entry, number: dict[str, int], problems: list[Problem]) -> Catch | None:
+    before = len(problems)
+    for field in CATCH_FIELDS:
+        key = entry.fields.get(field, "")
+        if key not in number:
+            # The number of items may be large; the nearest name says more than all of them.
+            problem = unknown(entry.file, f"{entry.place}, {field}", key, number, "item")
+            hint = problem.rule.partition("; did you mean ")[2]
+            rule = "must be the key of an item" + (f"; did you mean {hint}" if hint else "")
+            problems.append(Problem(problem.file, problem.key, shown(key), rule))
+    if len(problems) > before:
+        return None
+    anchor, nearer, farther = (entry.fields[field] for field in CATCH_FIELDS)
+    # The anchor may equal the nearer item: "which is more like this" with itself on offer.
+    if farther in (anchor, nearer):
+        rule = "must differ from anchor and nearer"
+        problems.append(Problem(entry.file, f"{entry.place}, farther", shown(farther), rule))
+        return None
+    return Catch(number[anchor], number[nearer], number[farther])
+
+
+def _text(folder: Path, path: str, key: str, problems: list[Problem]) -> str | None:
+    found = find(folder, path, FILE, key)
+    if not isinstance(found, Problem):
+        text = read_text(found, path)
+        if not isinstance(text, Problem):
+            return text
+        found = text
+    problems.append(found)
+    return None
+
+
+def _from_csv(
+    text: str,
+    file: str,
+    fields: tuple[str, ...],
+    needed: tuple[str, ...],
+    problems: list[Problem],
+) -> list[Entry] | None:
+    before = len(problems)
+    header, lines = read_table(text, file, problems)
+    if not header:
+        if len(problems) == before:
+            rule = f"must begin with a header of the columns {', '.join(fields)}"
+            problems.append(Problem(file, "", "empty", rule))
+        return None
+    for name in header:
+        if name not in fields:
+            problems.append(unknown(file, f"line 1, {name or 'a column'}", name, fields, "column"))
+    missing = [name for name in needed if name not in header]
+    # A catch needs all its columns, an item either of its two.
+    if missing and (needed == fields or len(missing) == len(needed)):
+        word = " and " if needed == fields else " or "
+        rule = f"must have the column{'s' * (needed == fields)} {word.join(needed)}"
+        problems.append(Problem(file, "line 1", shown(",".join(header)), rule))
+        return None
+    return [Entry(file, f"line {line.number}", line.cells) for line in lines]
+
+
+def _from_toml(text: str, file: str, problems: list[Problem]) -> Listing:
+    document = parse_toml(text, file, problems)
+    if document is None:
+        return Listing(None, [])
+    for name in document:
+        if name not in ("item", "catch"):
+            problems.append(unknown(file, name, name, ("item", "catch")))
+    return Listing(
+        _tables(document, "item", ITEM_FIELDS, file, problems),
+        _tables(document, "catch", CATCH_FIELDS, file, problems) or [],
+    )
+
+
+def _tables(
+    document: dict[str, Any],
+    name: str,
+    fields: tuple[str, ...],
+    file: str,
+    problems: list[Problem],
+) -> list[Entry] | None:
+    tables = document.get(name, [])
+    if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+        problems.append(Problem(file, name, shown(tables), f"must be tables, [[{name}]]"))
+        return None
+    entries = []
+    for at, table in enumerate(tables, start=1):
+        place = f"{name} {at}"
+        entry: dict[str, str] = {}
+        for key, value in table.items():
+            if key not in fields:
+                problems.append(unknown(file, f"{place}, {key}", key, fields))
+            elif not isinstance(value, str):
+                problems.append(Problem(file, f"{place}, {key}", shown(value), "must be text"))
+            else:
+                entry[key] = value
+        entries.append(Entry(file, place, entry))
+    return entries

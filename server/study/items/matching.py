@@ -1,0 +1,185 @@
+"""A file's answers as answers about a study's items, matched by name or by number."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any, Literal
+
+import numpy as np
+
+from lore_active.data.columns import Table, at_start, is_number
+from lore_active.data.comparisons import MAX_REPEATED, first_nearer, weights_of
+from lore_active.data.lookalikes import appearance, peculiar, unified
+from lore_active.errors import InvalidTriplets
+from server.study.config import Item
+
+By = Literal["auto", "name", "number"]
+# More than this is not read anyway; the number of the rest is said.
+MOST_SAID = 20
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Rows (anchor, nearer, farther) of item numbers; `by` tells how items were found."""
+
+    rows: list[tuple[int, int, int]]
+    by: Literal["name", "number"]
+
+
+def matched(table: Table, items: Sequence[Item], by: By = "auto") -> Matched:
+    """The table's answers about these items; everything that does not fit is said at once.
+
+    Names are an item's key or, where no other item has the same, its label, text or file name.
+    Numbers count the items from 0. Left to itself, it takes names where all are known.
+    """
+    known, count = _names(items), len(items)
+    cells, named = _cells(table)
+    if by == "auto":
+        # Names of which some are known are this study's; the others are mistakes to be told of.
+        if not named and table.names is not None and _any(table.names, known):
+            cells, named = _listed_rows(table.names), True
+        numeric = all(_whole(cell) is not None for row in cells for cell in row)
+        by = "name" if named or not numeric or _all(cells, known) else "number"
+    elif by == "name" and not named and table.names is not None:
+        cells = _listed_rows(table.names)
+    swapped = ~first_nearer(table, None, len(cells))
+    cells = [
+        [a, j, i] if swap else [a, i, j] for (a, i, j), swap in zip(cells, swapped, strict=True)
+    ]
+
+    def find(cell: Any) -> int | None:
+        if by == "name":
+            return known.get(unified(str(cell)))
+        number = _whole(cell)
+        return number if number is not None and 0 <= number < count else None
+
+    faces = {appearance(key): key for key in known} if by == "name" else {}
+
+    def hint(name: str) -> str:
+        other = faces.get(appearance(name))
+        if other is None:
+            return ""
+        return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
+
+    rows = _found(table, cells, find, count, by, hint)
+    return Matched(_weighted(table, rows), by)
+
+
+def _cells(table: Table) -> tuple[list[list[Any]], bool]:
+    """The cells, and whether they are names: arrays may carry the names of their numbers."""
+    rows = _listed_rows(table.rows)
+    for at, row in enumerate(rows):
+        if len(row) != 3:
+            place = table.place(at)
+            raise InvalidTriplets(
+                f"{place[:1].upper()}{place[1:]} has {len(row)} values, but each row must have "
+                "three: anchor, nearer, farther."
+            )
+    if not rows:
+        raise InvalidTriplets(f"{table.name} holds no answers.")
+    if table.labels is None:
+        return rows, False
+    labels = table.labels
+
+    def name(cell: Any) -> Any:
+        number = _whole(cell)
+        return labels[number] if number is not None and 0 <= number < len(labels) else cell
+
+    return [[name(cell) for cell in row] for row in rows], True
+
+
+def _listed_rows(rows: Any) -> list[list[Any]]:
+    return [list(row) for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
+
+
+def _found(
+    table: Table,
+    cells: list[list[Any]],
+    find: Callable[[Any], int | None],
+    count: int,
+    by: str,
+    hint: Callable[[str], str],
+) -> list[tuple[int, int, int]]:
+    unknown: dict[str, list[int]] = defaultdict(list)
+    twice: list[int] = []
+    rows = []
+    for at, row in enumerate(cells):
+        numbers = [find(cell) for cell in row]
+        for cell, number in zip(row, numbers, strict=True):
+            if number is None:
+                unknown[str(cell)].append(at)
+        if None not in numbers and len(set(numbers)) < 3:
+            twice.append(at)
+        rows.append(numbers)
+    trouble = []
+    if unknown:
+        what = "item is" if len(unknown) == 1 else "items are"
+        rule = f"; it has {count}, numbered 0 to {count - 1}" if by == "number" else ""
+        trouble.append(
+            f"{len(unknown)} {what} not in this study{rule}: "
+            + _listed(
+                [f"{name!r} ({_places(table, at)}){hint(name)}" for name, at in unknown.items()]
+            )
+        )
+    if twice:
+        trouble.append(f"the same item stands twice in {_places(table, twice)}")
+    if trouble:
+        raise InvalidTriplets(f"{table.name}: {'; '.join(trouble)}.")
+    return [(a, i, j) for a, i, j in rows if a is not None and i is not None and j is not None]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    rest = len(parts) - MOST_SAID
+    return ", ".join(parts[:MOST_SAID]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _places(table: Table, at: Sequence[int]) -> str:
+    """Where rows stand: `line 4, 9 and 12 more`."""
+    first = table.place(at[0]).removesuffix(f" of {table.name}")
+    return first if len(at) == 1 else f"{first} and {len(at) - 1} more"
+
+
+def _names(items: Sequence[Item]) -> Mapping[str, int]:
+    """Item numbers by every name that is one item's alone; keys come first."""
+    keys = {unified(item.key): number for number, item in enumerate(items)}
+    others: dict[str, set[int]] = defaultdict(set)
+    for number, item in enumerate(items):
+        for name in (item.label, item.text, item.file.name if item.file else ""):
+            if name:
+                others[unified(name)].add(number)
+    alone = {name: next(iter(found)) for name, found in others.items() if len(found) == 1}
+    return {**alone, **keys}
+
+
+def _all(rows: Any, known: Mapping[str, int]) -> bool:
+    return all(unified(str(cell)) in known for row in rows for cell in row)
+
+
+def _any(rows: Any, known: Mapping[str, int]) -> bool:
+    return any(unified(str(cell)) in known for row in rows for cell in row)
+
+
+def _whole(cell: Any) -> int | None:
+    number = float(cell) if is_number(cell) else nan
+    return int(number) if number.is_integer() else None
+
+
+def _weighted(table: Table, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Rows as often as their weight says; answers are whole things."""
+    if table.weights is None:
+        return rows
+    weights = weights_of(table, None, len(rows)).tolist()
+    for at, weight in enumerate(weights):
+        if not weight.is_integer():
+            raise InvalidTriplets(
+                f"{at_start(table.place(at))}: weight {weight:g} is not a whole number of answers."
+            )
+    if sum(weights) > MAX_REPEATED:
+        raise InvalidTriplets(
+            f"The weights of {table.name} add up to {sum(weights):.0f} answers, but at most "
+            f"{MAX_REPEATED} are taken."
+        )
+    return [row for row, weight in zip(rows, weights, strict=True) for _ in range(int(weight))]

@@ -1,0 +1,172 @@
+"""From the text of a study.toml to settings, with everything that is wrong on the way."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from typing import Any
+
+import msgspec
+from msgspec import Struct, inspect
+from msgspec.structs import FieldInfo
+
+from server.study.config import Study
+from server.study.problems import Problem, shown, unknown
+
+FILE = "study.toml"
+# What each pattern of a text asks for, in words.
+PATTERNS = {
+    r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$": " such as en, de or pt-BR",
+    r"^#[0-9A-Fa-f]{6}$": ' such as "#ebebeb": # and six hexadecimal digits',
+}
+
+
+class Settings(Struct, frozen=True):
+    """What a study.toml says: its settings, the keys that it names, and those that are wrong.
+
+    A wrong or missing key has its default in `study`, so that the other checks can go on.
+    """
+
+    study: Study
+    given: frozenset[str]
+    wrong: frozenset[str]
+
+    def sound(self, *keys: str) -> bool:
+        """Whether nothing was wrong with any of these keys, nor with the tables around them."""
+        return not any(
+            wrong == key or key.startswith(wrong + ".") for wrong in self.wrong for key in keys
+        )
+
+
+def read(text: str, problems: list[Problem]) -> Settings | None:
+    """Settings from TOML text; None if it is not TOML. What is wrong goes to `problems`."""
+    document = parse_toml(text, FILE, problems)
+    if document is None:
+        return None
+    found: list[Problem] = []
+    given: set[str] = set()
+    study = _struct(Study, document, "", found, given)
+    problems.extend(found)
+    return Settings(study, frozenset(given), frozenset(problem.key for problem in found))
+
+
+def parse_toml(text: str, file: str, problems: list[Problem]) -> dict[str, Any] | None:
+    """TOML as a dictionary, or None with a problem that names and shows the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        lines = text.split("\n")
+        at = re.search(r" \(at line (\d+), column \d+\)$", str(error))
+        number = int(at[1]) if at else len(lines)
+        message = str(error).removesuffix(at[0]) if at else str(error)
+        rule = f"must be TOML ({message[:1].lower()}{message[1:]})"
+        value = shown(lines[number - 1].strip())
+        problems.append(Problem(file, f"line {number}", value, rule))
+    except ValueError:
+        rule = "must be TOML with numbers of reasonable length"
+        problems.append(Problem(file, "", "unreadable", rule))
+    except RecursionError:
+        rule = "must be TOML without deeply nested values"
+        problems.append(Problem(file, "", "unreadable", rule))
+    return None
+
+
+def _struct(
+    kind: type[Any], table: dict[str, Any], path: str, problems: list[Problem], given: set[str]
+) -> Any:
+    """Convert key by key, so that one wrong value does not hide the next."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    for name in table:
+        if name not in fields:
+            problems.append(unknown(FILE, path + name, name, fields))
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        key = path + name
+        nested = _is_table(field.type)
+        if name not in table:
+            if field.required:
+                problems.append(Problem(FILE, key, "missing", rule_of(field.type)))
+                values[name] = ""
+            continue
+        given.add(key)
+        value = table[name]
+        if nested and isinstance(value, dict):
+            values[name] = _struct(field.type, value, key + ".", problems, given)
+        elif nested:
+            rule = f"must be a table, [{key}]"
+            problems.append(Problem(FILE, key, shown(value), rule))
+        elif _allowed(value, field.type):
+            values[name] = msgspec.convert(value, field.type)
+        else:
+            problems.append(Problem(FILE, key, shown(value), rule_of(field.type)))
+            if field.required:
+                values[name] = ""
+    return kind(**values)
+
+
+def _allowed(value: Any, kind: Any) -> bool:
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def all_keys(kind: type[Any] = Study, path: str = "") -> dict[str, FieldInfo]:
+    """Every key that a study.toml may have, by its dotted name, in order."""
+    keys: dict[str, FieldInfo] = {}
+    for field in msgspec.structs.fields(kind):
+        if _is_table(field.type):
+            keys |= all_keys(field.type, f"{path}{field.name}.")
+        else:
+            keys[path + field.name] = field
+    return keys
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def rule_of(kind: Any) -> str:
+    """What a key of this type must be, in words."""
+    info = inspect.type_info(kind)
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    if isinstance(info, inspect.BoolType):
+        return "must be true or false"
+    if isinstance(info, inspect.LiteralType):
+        return "must be " + " or ".join(f'"{value}"' for value in info.values)
+    if isinstance(info, inspect.StrType):
+        return "must be text" + _text_limits(info)
+    if isinstance(info, inspect.IntType):
+        return "must be a whole number" + _limits(info)
+    if isinstance(info, inspect.FloatType):
+        return "must be a number" + _limits(info)
+    raise TypeError(f"study.toml has no words for the type {kind!r}")
+
+
+def _limits(info: inspect.IntType | inspect.FloatType) -> str:
+    if info.ge is not None and info.le is not None:
+        return f" from {_plain(info.ge)} to {_plain(info.le)}"
+    least = "" if info.ge is None else f" of {info.ge:g} or more"
+    least = least if info.gt is None else f" above {info.gt:g}"
+    below = "" if info.lt is None else f" below {info.lt}"
+    return f"{least}{' and' * bool(least and below)}{below}"
+
+
+def _plain(limit: float) -> str:
+    """A limit as it would be written: 10000000, not 1e+07."""
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+
+
+def _text_limits(info: inspect.StrType) -> str:
+    if info.pattern is not None:
+        return PATTERNS[info.pattern]
+    if info.min_length is not None and info.max_length is not None:
+        return f" of {info.min_length} to {info.max_length} characters"
+    if info.max_length is not None:
+        return f" of at most {info.max_length} characters"
+    return ""

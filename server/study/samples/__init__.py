@@ -1,0 +1,1 @@
+"""Sample studies: the template of `lore-active new` and the colours of the demo."""

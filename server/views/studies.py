@@ -1,0 +1,50 @@
+"""The studies that an application serves, and finding the one that a request is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import abort, current_app, g
+
+from server.collection.controls import Control
+from server.collection.service import Service
+from server.store.database import Database
+from server.store.sqlite.errors import StoreError
+from server.store.sqlite.files import FileIds
+from server.study.config import LoadedStudy
+from server.study.items.display import Faces
+
+
+@dataclass(frozen=True)
+class Served:
+    """A study as the pages use it."""
+
+    study: LoadedStudy
+    database: Database
+    service: Service
+    control: Control
+    faces: Faces
+
+
+@dataclass(frozen=True)
+class Unopened:
+    """A study whose database cannot be opened."""
+
+    study: LoadedStudy
+    files: FileIds | None
+    error: StoreError
+
+    def again(self) -> StoreError:
+        """A new instance of the error, for another request."""
+        return type(self.error)(str(self.error))
+
+
+def find_study(name: str) -> Served:
+    """The study of that name, or a page that says there is none."""
+    found: Served | None = current_app.extensions["studies"].get(name)
+    if found is None and name in current_app.extensions["unopened"]:
+        raise current_app.extensions["unopened"][name].again()
+    if found is None:
+        abort(404)
+    g.served = found
+    return found
