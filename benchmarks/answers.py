@@ -25,9 +25,14 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
-from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.simulation.observers import (
+    Observer,
+    ObserverNoise,
+    gaussian_space,
+    simulated_answers,
+)
 from lore_active.simulation.run import SimulatedPeople, simulate
 
 STORE = Path(__file__).parent.parent / "build" / "answers.jsonl"
@@ -97,8 +102,8 @@ def run(task: tuple[Cell, int]) -> dict[str, Any]:
     cell, seed = task
     dimensions = max(cell.rank, 1)
     space = gaussian_space(cell.items, dimensions, seed)
-    habits = Habits(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
-    test = simulated_answers(space, 3000, seed + 1, Habits(noise=0.0))
+    habits = ObserverNoise(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
+    test = simulated_answers(space, 3000, seed + 1, ObserverNoise(noise=0.0))
     people = SimulatedPeople([Observer(space, habits, seed + 2)])
     learner = Learner(cell.items, seed)
     records = list(simulate(learner, people, cell.answers, test, time.perf_counter, stop=False))
@@ -108,7 +113,7 @@ def run(task: tuple[Cell, int]) -> dict[str, Any]:
     many = RANDOM_ANSWERS * cell.items // 50
     random = simulated_answers(space, many, seed + 3, habits)
     curve = [
-        (answers, fit(as_pairs(as_triplets(random[:answers], cell.items)), Settings()))
+        (answers, fit(as_pairs(as_triplets(random[:answers], cell.items)), SolverSettings()))
         for answers in (at * cell.items // 50 for at in RANDOM_CURVE)
         if cell in DRAWN or answers == many
     ]

@@ -21,7 +21,7 @@ from benchmarks.serving import Serving, words_study
 
 # Whoever has not got a page by then has closed the window.
 PATIENCE = 120.0
-MOST_TRIES = 20
+MAX_TRIES = 20
 
 
 @dataclass
@@ -40,7 +40,7 @@ async def newcomer(address: str, number: int, due: float, met: Met) -> None:
     await asyncio.sleep(max(0.0, due - time.perf_counter()))
     try:
         async with asyncio.timeout(PATIENCE):
-            for _ in range(MOST_TRIES):
+            for _ in range(MAX_TRIES):
                 if await _came(address, number, met):
                     met.seconds.append(time.perf_counter() - due)
                     return

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lore_active.simulation.observers import Habits, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.study.workspace import open_study
@@ -50,7 +50,7 @@ def collected(
     while done < answers:
         while len(people) < TOGETHER:
             come += 1
-            people.append(Person(service, space, come, Habits(noise=0.1), f"person{come}"))
+            people.append(Person(service, space, come, ObserverNoise(noise=0.1), f"person{come}"))
         for person in people:
             clock[0] += ANSWER_MS
             answering = person.stage.kind == "trial"

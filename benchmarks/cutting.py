@@ -23,7 +23,7 @@ from server.store.database import Database
 
 HEADER, FRAME = 32, 24
 # Pages of 4096 bytes; ours is a log that nothing has been copied back from yet.
-FEWEST_FRAMES = 60
+MIN_FRAMES = 60
 HARMS = ("cut", "zeros", "noise", "flip")
 # Where the spoilt copies are opened; nothing there need survive.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -55,7 +55,7 @@ def taken(folder: Path, to: Path, acknowledged: Callable[[], frozenset[str]]) ->
     takes it out of the log again: only logs of which nothing has been copied are cut anywhere.
     """
     newest, copied, page = frames(folder)
-    if copied or newest < FEWEST_FRAMES:
+    if copied or newest < MIN_FRAMES:
         return None
     to.mkdir()
     shutil.copyfile(folder / "study.db", to / "study.db")

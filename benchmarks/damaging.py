@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collecting import START
-from lore_active.simulation.observers import Habits, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.maintenance.recovery import NotNeeded, put_in_place, recovered
@@ -67,7 +67,7 @@ def original(home: Path, answers: int, trials: int = 100, every: int = 100) -> O
     while done < answers:
         while len(people) < TOGETHER:
             come += 1
-            people.append(Person(service, space, come, Habits(noise=0.1), f"person{come}"))
+            people.append(Person(service, space, come, ObserverNoise(noise=0.1), f"person{come}"))
         for person in people:
             clock[0] += ANSWER_MS
             answering = person.stage.kind in ("trial", "practice")

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.serving import Serving
-from server.processes.bots import Page
+from server.processes.bots import BotPage
 
 PATIENCE_SECONDS = 60.0
 
@@ -58,7 +58,7 @@ class Visitor(threading.Thread):
         """Take part for as long as there is an answer."""
         html = self._request("GET", self._link, {})
         while html is not None:
-            page = Page(html)
+            page = BotPage(html)
             if page.action is None:
                 return
             fields = dict(page.fields)

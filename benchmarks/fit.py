@@ -20,8 +20,8 @@ from lore_active.embedding import kernels
 from lore_active.embedding.fit import fit, random_start
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings, solve
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.embedding.solver import SolverSettings, solve
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 from lore_active.warmup import warm
 
 # (items, answers, d', true rank): the problems of the comparison.
@@ -46,7 +46,7 @@ def seconds(action: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 def problem(items: int, count: int, rank: int, seed: int = SEED) -> tuple[Any, Any]:
     space = gaussian_space(items, rank, seed)
     answers = simulated_answers(space, count, seed + 1)
-    return answers, simulated_answers(space, 3000, seed + 2, Habits(noise=0.0))
+    return answers, simulated_answers(space, 3000, seed + 2, ObserverNoise(noise=0.0))
 
 
 def objective(embedding: np.ndarray, answers: np.ndarray, items: int) -> float:
@@ -70,7 +70,7 @@ def beside_reference(page: Page, full: bool) -> None:
 
         def ours(answers=answers, items=items, columns=columns, start=start) -> Any:
             pairs = as_pairs(as_triplets(answers, items))
-            return fit(pairs, Settings(n_components=columns), start)
+            return fit(pairs, SolverSettings(n_components=columns), start)
 
         own, found = seconds(ours, 5)
         accuracy = triplet_accuracy(found.embedding, test)
@@ -127,7 +127,7 @@ def slope(x: list[int], y: list[float]) -> float:
 
 def growth(page: Page) -> None:
     # So small a penalty that no column dies: each iteration costs the same.
-    fixed = Settings(lam=1e-9, max_iter=20)
+    fixed = SolverSettings(lam=1e-9, max_iter=20)
 
     def per_iteration(items: int, count: int, columns: int) -> float:
         answers, _ = problem(items, count, 3)
@@ -172,14 +172,14 @@ def warm_refit(page: Page) -> None:
     rows = []
     for seed in range(SEED, SEED + 10):
         answers, _ = problem(100, 5025, 3, seed)
-        before = fit(as_pairs(as_triplets(answers[:5000], 100)), Settings())
+        before = fit(as_pairs(as_triplets(answers[:5000], 100)), SolverSettings())
         cold_time, cold = seconds(
-            lambda a=answers: fit(as_pairs(as_triplets(a, 100)), Settings()), 7
+            lambda a=answers: fit(as_pairs(as_triplets(a, 100)), SolverSettings()), 7
         )
         warm_time, warm = seconds(
             lambda a=answers, b=before: fit(
                 as_pairs(as_triplets(a, 100)),
-                Settings(tolerance=1e-3),
+                SolverSettings(tolerance=1e-3),
                 b.embedding,
                 b.curvature,
                 certify=False,

@@ -20,7 +20,7 @@ from lore_active.people.honest_answering import Trials
 from lore_active.people.response_quality import assess, usual
 from lore_active.questions.pool import draw
 from lore_active.rank.significance import wilson
-from lore_active.simulation.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Flags, Floats
 from server.study.schedule import REPEAT_LAG, schedule
 
@@ -86,7 +86,7 @@ class Honest:
         # So much nearer seems the side that is liked: Φ(bias / deviation) of ties go there.
         bias = float(np.sqrt(world.noise)) * {0.5: 0.0, 0.55: 0.1257, 0.6: 0.2533}[world.side]
         sign = rng.choice((-1.0, 1.0))
-        habits = Habits(world.noise, world.noise_spread, world.lapse, sign * bias)
+        habits = ObserverNoise(world.noise, world.noise_spread, world.lapse, sign * bias)
         observer = Observer(self.space, habits, int(rng.integers(2**62)))
         pace = TYPICAL_MS * rng.lognormal(0.0, BETWEEN)
         return observer.answers(session.questions), rng.lognormal(
@@ -217,9 +217,9 @@ class Study:
             return
         pairs = as_pairs(as_triplets(np.concatenate(self._rows), n_objects=self.world.items))
         if self._model is None:
-            self._model = map_embedding.chain(pairs, count, PRIOR, DIMENSIONS, True, DIMENSIONS)[
-                DIMENSIONS
-            ][0]
+            self._model = map_embedding.fits_by_rank(
+                pairs, count, PRIOR, DIMENSIONS, True, DIMENSIONS
+            )[DIMENSIONS][0]
         else:
             self._model = map_embedding.fitted(pairs, count, PRIOR, self._model, True)[0]
         self._fitted = count

@@ -25,7 +25,7 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
-from lore_active.simulation.observers import Habits, crowd, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, crowd, gaussian_space
 from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
 from lore_active.stopping.forecast import (
     COVERAGE,
@@ -111,7 +111,7 @@ def run(condition: Condition) -> dict[str, Any]:
                     "rank": decision.rank,
                     "criteria": [
                         [one.name, float(one.value), float(one.threshold), bool(one.passed)]
-                        for one in decision.reasons
+                        for one in decision.criteria
                     ],
                 }
             )
@@ -130,7 +130,7 @@ def _study(condition: Condition) -> tuple[Learner, People, int]:
     # Unequal strengths, the same variance in all.
     strengths *= np.sqrt(len(strengths) / np.sum(strengths**2))
     space = gaussian_space(condition.items, len(strengths), seed) * strengths
-    habits = Habits(condition.noise, noise_spread=0.3, lapse=condition.lapse)
+    habits = ObserverNoise(condition.noise, noise_spread=0.3, lapse=condition.lapse)
     observers = crowd(space, PARTICIPANTS, habits, seed + 1)
     return Learner(condition.items, seed), SimulatedPeople(observers), 10
 
@@ -226,8 +226,8 @@ FAINTEST, FARTHEST = 0.5, 8.0
 POWERS = {
     "preferred_to_fewer": 2,
     "preferred_to_more": 2,
-    "likelier_than_fewer": 1,
-    "likelier_than_more": 1,
+    "bayes_factor_fewer": 1,
+    "bayes_factor_more": 1,
 }
 
 

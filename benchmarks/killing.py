@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.serving import Serving, wait_until
-from server.processes.bots import Browser, Page
+from server.processes.bots import BotPage, Browser
 
 
 class Client(threading.Thread):
@@ -35,7 +35,7 @@ class Client(threading.Thread):
     def run(self) -> None:
         """Take part until told to end."""
         try:
-            page = Page(self.browser.get(self.link))
+            page = BotPage(self.browser.get(self.link))
             while not self.over.is_set() and page.action is not None:
                 fields = dict(page.fields)
                 answering = page.action.endswith("/answer")
@@ -48,7 +48,7 @@ class Client(threading.Thread):
                 if answering:
                     self.acknowledged.append(fields["question"])
                     self.times.append((begun, time.perf_counter() - begun))
-                page = Page(html)
+                page = BotPage(html)
                 self.over.wait(self.pause)
         except InterruptedError:
             pass

@@ -13,7 +13,7 @@ from benchmarks.tables import Page
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from lore_active.warmup import warm
@@ -40,7 +40,7 @@ def measure(items: int, answers: int) -> list[object]:
         refits.append(seconds(learner.refit))
         selections.append(seconds(lambda: learner.ask(50, pending=[])))
     lam = learner.estimate.lam
-    cold = seconds(lambda: fit(as_pairs(as_triplets(rows, items)), Settings(lam)))
+    cold = seconds(lambda: fit(as_pairs(as_triplets(rows, items)), SolverSettings(lam)))
     refit, select = float(np.median(refits)), float(np.median(selections))
     return [
         items,

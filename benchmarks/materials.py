@@ -22,7 +22,7 @@ from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
 from lore_active.simulation.run import LoggedPeople, simulate
@@ -96,7 +96,7 @@ def run(study: Study) -> dict[str, Any]:
     source = PooledQuestions(people.questions, ITEMS)
     learner = Learner(ITEMS, seed, selector_named(selector), source=source)
     if selector == "random":
-        learner.widen = 0.0
+        learner.exploration_share = 0.0
     clock = time.perf_counter
     records = list(simulate(learner, people, study.checks[-1], test, clock, stop=False, batch=25))
     audits = [[one["answers"], one["rank"], one["accuracy"]] for one in records[:-1]]
@@ -128,7 +128,7 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
     pool = as_triplets(majority(read_materials("train")), ITEMS)
     test = majority(read_materials("test"))
     full = {
-        lam: triplet_accuracy(fit(as_pairs(pool), Settings(lam)).embedding, test)
+        lam: triplet_accuracy(fit(as_pairs(pool), SolverSettings(lam)).embedding, test)
         for lam in (0.01, 0.005, 0.0025)
     }
     words = ", ".join(f"λ = {lam}: {share:.4f}" for lam, share in full.items())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import Page
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.store import collection, journal, models, questions
 from server.store.database import Connection, Database
 from server.store.journal import Step
@@ -103,8 +103,8 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
     )  # fmt: skip
     models.add_model(c, row)
     names = ("items_seen", "answers", "better_than_chance", "audits_unchanged",
-             "preferred_to_fewer", "preferred_to_more", "likelier_than_fewer",
-             "likelier_than_more")  # fmt: skip
+             "preferred_to_fewer", "preferred_to_more", "bayes_factor_fewer",
+             "bayes_factor_more")  # fmt: skip
     reasons = [
         {"name": name, "value": 1.0, "threshold": 2.3, "passed": False, "words": "A sentence " * 9}
         for name in names
@@ -126,7 +126,7 @@ def measure(rank: int) -> list[object]:
     rng = np.random.default_rng(2)
     with tempfile.TemporaryDirectory() as home:
         study, database, clock = big_study(Path(home) / "big", rank)
-        watch = Watch(database, study, lambda: clock[0])
+        watch = Feed(database, study, lambda: clock[0])
         cold = milliseconds(lambda: watch.update(True))
         same = [milliseconds(lambda: watch.update(True)) for _ in range(ROUNDS)]
         after_answers, after_fit = [], []

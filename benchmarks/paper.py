@@ -12,8 +12,8 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.fit import fit, random_start
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.embedding.solver import SolverSettings
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 
 ITEMS, ANSWERS = 50, 5880
 SPREADS = (1.0, 5.0**0.5, 5.0)
@@ -26,15 +26,16 @@ def simulated(page: Page, seeds: range) -> None:
         for seed in seeds:
             space = gaussian_space(ITEMS, dimensions, seed)
             answers = simulated_answers(space, ANSWERS, seed + 10_000)
-            test = simulated_answers(space, 3000, seed + 20_000, Habits(noise=0.0))
+            test = simulated_answers(space, 3000, seed + 20_000, ObserverNoise(noise=0.0))
             pairs = as_pairs(as_triplets(answers, ITEMS))
             ends = [
-                fit(pairs, Settings(), random_start(ITEMS, 15, seed, spread)) for spread in SPREADS
+                fit(pairs, SolverSettings(), random_start(ITEMS, 15, seed, spread))
+                for spread in SPREADS
             ]
             ranks.append(ends[1].rank)
             accuracy.append(triplet_accuracy(ends[1].embedding, test))
-            trimmed.append(fit(pairs, Settings(trim=True)).rank)
-            objectives = [end.objective for end in ends] + [fit(pairs, Settings()).objective]
+            trimmed.append(fit(pairs, SolverSettings(trim=True)).rank)
+            objectives = [end.objective for end in ends] + [fit(pairs, SolverSettings()).objective]
             gaps.append(max(objectives) / min(objectives) - 1)
         rows.append(
             [
@@ -71,7 +72,7 @@ def materials(page: Page) -> None:
             cut = len(asked) * 9 // 10
             fitted = fit(
                 as_pairs(as_triplets(asked[order[:cut]], 100)),
-                Settings(lam=lam),
+                SolverSettings(lam=lam),
                 random_start(100, 15, seed),
             )
             held = asked[order[cut:]]

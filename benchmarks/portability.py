@@ -24,7 +24,7 @@ def measured() -> dict[str, dict[str, float]]:
     from lore_active.data.comparisons import as_triplets
     from lore_active.embedding.fit import fit
     from lore_active.embedding.pairs import as_pairs
-    from lore_active.embedding.solver import Settings
+    from lore_active.embedding.solver import SolverSettings
     from lore_active.learner.learner import Learner
     from lore_active.reproducibility import instruction_set
     from lore_active.simulation.observers import gaussian_space, simulated_answers
@@ -46,7 +46,7 @@ def measured() -> dict[str, dict[str, float]]:
         audit = seconds(learner.audit, 1)
         learner.add(rows[answers:])
         found[f"{items} items, {answers:,} answers"] = {
-            "cold fit": seconds(lambda pairs=pairs: fit(pairs, Settings(0.01)), 3),
+            "cold fit": seconds(lambda pairs=pairs: fit(pairs, SolverSettings(0.01)), 3),
             "refit": seconds(learner.refit, 5),
             "50 questions": seconds(lambda learner=learner: learner.ask(50, pending=[]), 5),
             "audit": audit,

@@ -14,7 +14,12 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner.learner import Learner
 from lore_active.rank.cross_validation import audit
-from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.simulation.observers import (
+    Observer,
+    ObserverNoise,
+    gaussian_space,
+    simulated_answers,
+)
 from lore_active.simulation.run import SimulatedPeople, simulate
 
 ITEMS, RANK, BATCH = 50, 2, 25
@@ -34,7 +39,7 @@ def crossing(curve: list[tuple[int, float]]) -> float:
 
 
 def ours(seed: int, answers: int, space: Any, test: Any) -> list[tuple[int, float]]:
-    people = SimulatedPeople([Observer(space, Habits(), seed + 2)])
+    people = SimulatedPeople([Observer(space, ObserverNoise(), seed + 2)])
     learner = Learner(ITEMS, seed)
     records = simulate(learner, people, answers, test, time.perf_counter, stop=False)
     return [(one["answers"], one["accuracy"]) for one in records if not one.get("summary")]
@@ -47,7 +52,7 @@ def salmon(seed: int, answers: int, space: Any, test: Any) -> list[tuple[int, fl
     logging.disable(logging.CRITICAL)
     np.random.seed(seed % 2**32)  # noqa: NPY002 — Salmon draws from NumPy's global state
     sampler = ARR(n=ITEMS, d=RANK, random_state=seed)
-    person = Observer(space, Habits(), seed + 2)
+    person = Observer(space, ObserverNoise(), seed + 2)
     rows: list[tuple[int, int, int]] = []
     curve = []
     next_audit = 2.0 * ITEMS
@@ -99,7 +104,7 @@ def main() -> None:
     rows, own, other = [], [], []
     for seed in range(FIRST_SEED, FIRST_SEED + 10 * chosen.seeds, 10):
         space = gaussian_space(ITEMS, RANK, seed)
-        test = simulated_answers(space, 3000, seed + 1, Habits(noise=0.0))
+        test = simulated_answers(space, 3000, seed + 1, ObserverNoise(noise=0.0))
         mine = ours(seed, min(chosen.answers, 1400), space, test)
         theirs = salmon(seed, chosen.answers, space, test)
         own.append(crossing(mine))

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.load import Connection, form
 from benchmarks.serving import Serving, words_study
 from benchmarks.watched import PASSWORD, monitor, signed_in
-from lore_active.simulation.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats
 from server.auth.passwords import set_password
 from server.study.items.display import items_by_name
@@ -71,7 +71,7 @@ async def seat(
     parts, person = urlsplit(address), 0
     due = time.perf_counter()
     while not end.is_set():
-        observer = Observer(space, Habits(), 1000 * number + person)
+        observer = Observer(space, ObserverNoise(), 1000 * number + person)
         connection = Connection(parts.hostname or "127.0.0.1", parts.port or 80)
         try:
             await connection.open()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lore_active.embedding.lore import LORE
     from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
     from lore_active.learner.learner import Learner
-    from lore_active.questions.question import Query
+    from lore_active.questions.question import Question
 
 __all__ = [
     "LORE",
@@ -25,7 +25,7 @@ __all__ = [
     "Learner",
     "LoreError",
     "NotFitted",
-    "Query",
+    "Question",
     "Triplets",
     "__version__",
     "as_triplets",
@@ -40,7 +40,7 @@ _HOMES = {
     "Learner": "learner.learner",
     "LoreError": "errors",
     "NotFitted": "errors",
-    "Query": "questions.question",
+    "Question": "questions.question",
     "Triplets": "data.comparisons",
     "as_triplets": "data.comparisons",
 }

@@ -14,11 +14,11 @@ from lore_active.errors import LoreError
 from server.auth.sessions import Access
 from server.collection.controls import Control
 from server.collection.service import Service
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.paths import place
 from server.store.sqlite.errors import StoreError
 from server.store.sqlite.files import FileIds
-from server.study.items.display import faces
+from server.study.items.display import display_items
 from server.study.workspace import load_study, open_database
 from server.views import (
     assets,
@@ -81,7 +81,7 @@ def create_app(
             database,
             Service(database, study, clock),
             Control(database, clock),
-            faces(study),
+            display_items(study),
         )
     app.extensions["bots_secret"] = bots_secret
     app.extensions["studies"] = served
@@ -104,7 +104,7 @@ def _install_monitor(app: Flask, clock: Callable[[], int]) -> None:
         for name, served in studies.items()
     }
     feeds = app.extensions["watch"] = {
-        name: Watch(served.database, served.study, clock) for name, served in studies.items()
+        name: Feed(served.database, served.study, clock) for name, served in studies.items()
     }
 
     def rest(_: BaseException | None) -> None:

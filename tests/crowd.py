@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.simulation.observers import Habits, Observer
-from server.collection.screens import CONTINUED, Stage, Welcome
+from lore_active.simulation.observers import Observer, ObserverNoise
+from server.collection.screens import CONTINUED, Screen, Welcome
 from server.collection.service import Service
 
 
@@ -23,7 +23,7 @@ class Person:
         service: Service,
         space: np.ndarray,
         seed: int,
-        habits: Habits = Habits(),
+        habits: ObserverNoise = ObserverNoise(),
         name: str = "",
         always: str = "",
         rt_ms: float = 1800.0,
@@ -62,7 +62,7 @@ class Person:
             return False
         return True
 
-    def _answered(self) -> Stage:
+    def _answered(self) -> Screen:
         trial = self.stage.trial
         assert trial is not None
         side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)

@@ -17,7 +17,7 @@ from benchmarks.serving import Serving, wait_until
 from lore_active.learner.cadence import FIRST_AUDIT
 from server.cli.main import main
 from server.clock import now
-from server.processes.bots import Browser, Page
+from server.processes.bots import BotPage, Browser
 from server.store import models
 from server.store.database import Database
 from server.study.loading import load
@@ -117,7 +117,7 @@ def _wait_for_model(path: Path | None) -> None:
 def take_part(address: str, study: str) -> int:
     """A person who goes through a study over HTTP, from its link to the end; their answers."""
     browser, answers = Browser(address, threading.Event()), 0
-    page = Page(browser.get(f"/s/{study}/"))
+    page = BotPage(browser.get(f"/s/{study}/"))
     while page.action is not None:
         fields = dict(page.fields)
         if page.action.endswith("/answer"):
@@ -127,6 +127,6 @@ def take_part(address: str, study: str) -> int:
             answers += 1
         elif page.buttons and page.buttons[0][0]:
             fields[page.buttons[0][0]] = page.buttons[0][1]
-        page = Page(browser.post(page.action, fields))
+        page = BotPage(browser.post(page.action, fields))
     browser.close()
     return answers

@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from lore_active.simulation.observers import Habits, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.cli.main import main
 from tests.crowd import Person, take_turns
 from tests.studying import Desk
@@ -51,7 +51,7 @@ def collected(folder: Path, people: int = 4) -> Desk:
         desk.now += 4000
         worker.turn()
 
-    careful = Habits(noise=0.05)
+    careful = ObserverNoise(noise=0.05)
     crowd = [
         Person(desk.service, space, seed, careful, wait=desk.wait) for seed in range(1, people)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 from lore_active.stopping.verdict import Verdict
 from server.learning.worker import Worker
 from server.status import verdict as study_verdict
@@ -19,9 +19,9 @@ SESSION = "[session]\ntrials = 24\npractice = 0\nbreak_every = 0\nfeedback = fal
 # A rule that a small study meets soon, and one that it never does.
 LENIENT = "[stopping]\nconfidence = 0.6\naudits = 3\nmin_answers = 60\n"
 STRICT = "[stopping]\nconfidence = 0.999999\naudits = 60\n"
-GUESSING = Habits(noise=0.1, lapse=1.0)
-CAREFUL = Habits(noise=0.05)
-NOISY = Habits(noise=0.6)
+GUESSING = ObserverNoise(noise=0.1, lapse=1.0)
+CAREFUL = ObserverNoise(noise=0.05)
+NOISY = ObserverNoise(noise=0.6)
 MAX_PARTICIPANTS = 40
 
 
@@ -43,7 +43,7 @@ class Study:
     def stage(self) -> str:
         return said(self.desk).stage
 
-    def collect(self, habits: Habits, until: Callable[[Study], bool]) -> bool:
+    def collect(self, habits: ObserverNoise, until: Callable[[Study], bool]) -> bool:
         """Participants answer, the worker follows; whether `until` came true before long."""
         for _ in range(MAX_PARTICIPANTS):
             self.people += 1
@@ -68,7 +68,7 @@ class Study:
         return self.desk
 
 
-def reached(folder: Path, name: str, toml: str, habits: Habits, rank: int = 2) -> Study:
+def reached(folder: Path, name: str, toml: str, habits: ObserverNoise, rank: int = 2) -> Study:
     """A study that collects until it is in that stage; with other people, if these never are."""
     for seed in range(5, 9):
         study = Study(folder.with_name(f"{folder.name}{seed}"), toml, rank, seed)

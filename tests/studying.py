@@ -10,7 +10,7 @@ import numpy as np
 
 from lore_active.simulation.observers import gaussian_space
 from server.collection.controls import Control
-from server.collection.screens import CONTINUED, Stage, Welcome
+from server.collection.screens import CONTINUED, Screen, Welcome
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.study.workspace import open_study
@@ -48,7 +48,7 @@ class Desk:
     def rows(self, sql: str, *values) -> list[tuple]:
         return self.database.read(lambda c: [tuple(row) for row in c.execute(sql, values)])
 
-    def newcomer(self, simulated: bool = False, **entry: str) -> Stage:
+    def newcomer(self, simulated: bool = False, **entry: str) -> Screen:
         """Somebody who has agreed and read the instructions."""
         came = self.service.arrive(entry, simulated=simulated)
         assert isinstance(came, Welcome)
@@ -56,7 +56,7 @@ class Desk:
         self.service.consent(came.token, True)
         return self.service.begin(came.token)
 
-    def answer(self, stage: Stage, side: str = "left") -> Stage:
+    def answer(self, stage: Screen, side: str = "left") -> Screen:
         """The next stage, breaks taken."""
         assert stage.trial is not None
         following = self.service.answer(stage.participant, stage.trial.token, side)
@@ -73,7 +73,7 @@ class Person:
         self.rng = np.random.default_rng(seed)
         self.noise = noise
 
-    def side(self, stage: Stage) -> str:
+    def side(self, stage: Screen) -> str:
         trial = stage.trial
         assert trial is not None
         anchor, left, right = (self.space[k] for k in (trial.anchor, trial.left, trial.right))

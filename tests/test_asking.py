@@ -10,15 +10,15 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 
 ITEMS = 25
 
 
 def answers(rank, count, seed=1, noise=0.1):
     space = gaussian_space(ITEMS, rank, seed)
-    rows = simulated_answers(space, count, seed + 1, Habits(noise))
-    test = simulated_answers(space, 2000, seed + 2, Habits(noise=0.0))
+    rows = simulated_answers(space, count, seed + 1, ObserverNoise(noise))
+    test = simulated_answers(space, 2000, seed + 2, ObserverNoise(noise=0.0))
     return as_triplets(rows, ITEMS), test
 
 
@@ -90,6 +90,6 @@ def test_a_refit_follows_new_answers():
 def test_more_dimensions_than_answers_could_start_are_still_fitted():
     """A spectral start has only as many columns as the answers pull apart."""
     triplets = as_triplets([[0, 1, 2], [3, 4, 5]], 6)
-    chain = map_embedding.chain(as_pairs(triplets), 2, 0.1, 4, fine=True)
+    chain = map_embedding.fits_by_rank(as_pairs(triplets), 2, 0.1, 4, fine=True)
     assert sorted(chain) == [1, 2, 3, 4]
     assert all(np.isfinite(one).all() for one, _ in chain.values())

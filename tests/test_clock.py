@@ -9,10 +9,10 @@ import pytest
 
 from server.auth.passwords import set_password
 from server.auth.sessions import FREE_FAILURES, Access, Refused, SignedIn
-from server.collection.screens import Turned
+from server.collection.screens import Rejected
 from server.learning.verification import verify
-from server.monitor.feed import Watch
-from server.processes.bots import Browser, Page
+from server.monitor.feed import Feed
+from server.processes.bots import BotPage, Browser
 from server.store import journal
 from tests.living import LiveServer, write_study
 from tests.studying import Desk, Person
@@ -47,7 +47,7 @@ def test_a_session_over_http_outlives_every_jump(tmp_path):
     server = LiveServer(write_study(tmp_path / "words", TOML), clock=lambda: clock[0])
     browser = Browser(server.address, threading.Event())
     try:
-        page, answered = Page(browser.get("/s/words/?participant_label=p1")), []
+        page, answered = BotPage(browser.get("/s/words/?participant_label=p1")), []
         for turn in range(40):
             if page.action is None:
                 break
@@ -56,11 +56,11 @@ def test_a_session_over_http_outlives_every_jump(tmp_path):
                 answered.append(fields["question"])
             html = browser.post(page.action, fields)
             assert browser.status == 200, html
-            page = Page(html)
+            page = BotPage(html)
             clock[0] += JUMPS[turn % len(JUMPS)]
             # Loading the page anew after a jump is as good.
             if turn % 3 == 0:
-                page = Page(browser.get("/s/words/?participant_label=p1"))
+                page = BotPage(browser.get("/s/words/?participant_label=p1"))
         assert "DONE" in html
         database = server.studies["words"].database
         stored = database.read(
@@ -75,7 +75,7 @@ def test_a_session_over_http_outlives_every_jump(tmp_path):
 def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
     desk.control.extend("test", 5000, 0)
     worker, person = desk.worker(), Person(10, 2)
-    watch = Watch(desk.database, desk.study, desk.clock)
+    watch = Feed(desk.database, desk.study, desk.clock)
     total = 0
     for jump in JUMPS:
         stage = desk.newcomer()
@@ -95,7 +95,7 @@ def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
 def test_forward_nobody_who_is_there_loses_their_place(desk):
     """Everybody seems to have been away, and the budget is full to the last answer."""
     stages = [desk.newcomer(participant_label=f"p{number}") for number in range(3)]
-    assert desk.service.arrive({"participant_label": "p4"}) == Turned("full", "", "")
+    assert desk.service.arrive({"participant_label": "p4"}) == Rejected("full", "", "")
     desk.now += DAY
     for stage in stages:
         while stage.kind in ("practice", "trial"):
@@ -115,7 +115,7 @@ def test_back_room_that_nobody_uses_is_not_kept_until_the_clock_has_caught_up(de
     # A few seconds back, as when clocks are put right, change nothing.
     desk.newcomer(participant_label="p5")
     desk.now -= 5 * SECOND
-    assert desk.service.arrive({"participant_label": "p6"}) == Turned("full", "", "")
+    assert desk.service.arrive({"participant_label": "p6"}) == Rejected("full", "", "")
 
 
 def test_back_questions_of_those_who_left_can_be_asked_again(desk):

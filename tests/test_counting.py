@@ -18,7 +18,7 @@ from benchmarks.serving import COMMAND, Serving, wait_until
 from server.clock import now
 from server.collection.controls import Control
 from server.processes.bots import run_bots
-from server.status.counting import Fates, RunningCounts, answer_counts, fate
+from server.status.counting import CountsByGroup, Fates, answer_counts, fate
 from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
@@ -99,7 +99,7 @@ def test_every_answer_has_one_fate():
 
 def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     worker, person = desk.worker(), Person(ITEMS, 2)
-    running = RunningCounts()
+    running = CountsByGroup()
     take_part(desk, worker, person, skip=(3, 8), timeout=(5,))
     desk.database.read(running.read)
     take_part(desk, worker, person)
@@ -122,7 +122,7 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     # Read on from where it was, or from the beginning.
     desk.database.read(running.read)
     assert desk.database.read(lambda c: running.counts(c, summaries.people(c))) == found
-    anew = RunningCounts()
+    anew = CountsByGroup()
     desk.database.read(anew.read)
     assert running.groups == anew.groups
     fates = desk.database.read(Fates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.cutting import FEWEST_FRAMES, cut_at_random, frames, taken
+from benchmarks.cutting import MIN_FRAMES, cut_at_random, frames, taken
 from tests.studying import Desk, Person
 
 TOML = """
@@ -28,7 +28,7 @@ def test_a_log_cut_or_spoilt_at_a_hundred_places_leaves_a_beginning_of_the_answe
             stages[number] = desk.answer(stage, person.side(stage))
             acknowledged.add(stage.trial.token)
         worker.turn()
-    assert frames(desk.folder)[0] > FEWEST_FRAMES
+    assert frames(desk.folder)[0] > MIN_FRAMES
     copy = taken(desk.folder, tmp_path / "copy", lambda: frozenset(acknowledged))
     desk.close()
     found = cut_at_random(copy, 100, np.random.default_rng(7))

@@ -13,7 +13,7 @@ from lore_active.errors import InvalidParameter
 from lore_active.simulation.observers import gaussian_space
 from server.learning import exclusion_effect
 from server.monitor import quality
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from tests.crowd import Person, take_turns
 from tests.studying import Desk
 from tests.watching import application, guarded_study, post, sign_in
@@ -36,7 +36,7 @@ def desk(tmp_path_factory):
 
 
 def seen(desk, number, with_names=True):
-    return Watch(desk.database, desk.study, desk.clock).session(number, with_names)
+    return Feed(desk.database, desk.study, desk.clock).session(number, with_names)
 
 
 def test_every_trial_is_there_in_order_with_what_came_of_it(desk):
@@ -56,7 +56,7 @@ def test_every_trial_is_there_in_order_with_what_came_of_it(desk):
         assert one["alike"] is False, "sides are swapped, and the right one is chosen again"
     assert all(one["known"] is None for one in answers if one["purpose"] != "catch")
     assert next(one["flag"] for one in found["tests"] if one["raised"]) == "side"
-    rows = json.loads(Watch(desk.database, desk.study, desk.clock).update(True).plain)
+    rows = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)
     mine = next(one for one in rows["participants"]["rows"] if one["id"] == 4)
     raised = [one for one in found["tests"] if one["raised"]]
     assert mine["flags"] == [one["flag"] for one in raised]

@@ -10,7 +10,7 @@ import pytest
 
 from lore_active.learner.learner import Learner
 from lore_active.rank.significance import wilson
-from lore_active.simulation.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.simulation.run import SimulatedPeople, simulate
 from lore_active.stopping.forecast import (
     COVERAGE,
@@ -37,7 +37,7 @@ from server.monitor.forecast import (
 from server.monitor.reader import Reader
 from server.report.report import report as make_report
 from server.status.counting import AnswerCounts
-from server.store.collection import State
+from server.store.collection import StudyState
 from server.store.summaries import DecisionRow
 from server.study.config import Pay
 from tests.crowd import Person, take_turns
@@ -118,20 +118,20 @@ def test_nothing_is_said_where_nothing_can_be():
 def test_what_is_shipped_is_for_the_stopping_rule_as_it_is():
     """After a change of the criteria: `make calibrate-forecast`."""
     rule = RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0)))
-    assert shipped().criteria == tuple(one.name for one in rule.reasons)
+    assert shipped().criteria == tuple(one.name for one in rule.criteria)
     assert json.loads(FILE.read_text())["rows"]
 
 
 def test_a_simulated_study_is_forecast_from_its_criteria():
     """One study on a seed of its own: ranges come, and most of them hold its end."""
     learner = Learner(20, 6)
-    people = SimulatedPeople([Observer(gaussian_space(20, 1, 6), Habits(0.1), 7)])
+    people = SimulatedPeople([Observer(gaussian_space(20, 1, 6), ObserverNoise(0.1), 7)])
     audits = []
     for record in simulate(learner, people, 1200, None, lambda: 0.0):
         if not record.get("summary"):
             criteria = tuple(
                 CriterionStatus(one.name, one.value, one.threshold, one.passed)
-                for one in learner.decision.reasons
+                for one in learner.decision.criteria
             )
             audits.append(AuditStatus(20, record["answers"], record["rank"], criteria))
     study = Followed(tuple(audits), learner.decision.settled)
@@ -143,7 +143,7 @@ def test_a_simulated_study_is_forecast_from_its_criteria():
 
 # ---- on the monitor -----------------------------------------------------------------------------
 
-RUNNING = State("running", "", 4000, 0, 80, 1)
+RUNNING = StudyState("running", "", 4000, 0, 80, 1)
 COUNTS = AnswerCounts(0, 440, 0, 0, 40, 0, 0, 400, 0, 400)
 CROWD = Crowd(finished=5, hours=0.5, under_way=2, trials_left=60, trial_hours=0.001)
 EUROS = Pay(per_participant=1.0, per_hour=6.0, fee=0.5, currency="EUR")
@@ -157,8 +157,8 @@ def a_decision(**values) -> DecisionRow:
         "audits_unchanged": (2, 5),
         "preferred_to_fewer": (3.0, 1.96),
         "preferred_to_more": (1.0, 1.96),
-        "likelier_than_fewer": (30.0, 3.66),
-        "likelier_than_more": (4.0, 8.0),
+        "bayes_factor_fewer": (30.0, 3.66),
+        "bayes_factor_more": (4.0, 8.0),
     }
     known |= values
     reasons = [
@@ -191,7 +191,7 @@ def test_answers_of_the_model_become_answers_participants_and_hours():
 
 
 def test_a_range_is_narrow_where_only_one_more_audit_is_missing():
-    met = {"preferred_to_more": (3.0, 1.96), "likelier_than_more": (9.0, 8.0)}
+    met = {"preferred_to_more": (3.0, 1.96), "bayes_factor_more": (9.0, 8.0)}
     nearly = ahead(a_decision(**met, audits_unchanged=(4, 5)), RUNNING, COUNTS, 400, 40, CROWD)
     some = ahead(a_decision(), RUNNING, COUNTS, 400, 40, CROWD)
     assert nearly.answers[0] >= 1
@@ -350,7 +350,7 @@ def test_a_real_study_gets_a_range_once_it_has_a_dimension(tmp_path):
     reader = Reader(desk.database, desk.study)
     seen = set()
     for number in range(12):
-        person = Person(desk.service, space, number, Habits(0.05), wait=desk.wait)
+        person = Person(desk.service, space, number, ObserverNoise(0.05), wait=desk.wait)
         for _ in take_turns([person], worker.turn):
             pass
         worker.turn()

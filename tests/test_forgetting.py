@@ -15,7 +15,7 @@ from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.exports import log
 from server.maintenance import erasure
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from tests.studying import Desk, Person
 
 TOML = """
@@ -245,7 +245,7 @@ def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
 
 
 def test_a_study_that_is_being_served_is_left_alone(folder):
-    hold = Hold(folder)
+    hold = ProcessLock(folder)
     output = run("forget", folder, NAME, "--yes", code=2)
     assert "another lore-active server holds this study" in output
     hold.release()

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.serving import wait_until
 from server.auth.sessions import TOUCH_MS
-from server.processes.bots import Browser, Page
+from server.processes.bots import BotPage, Browser
 from server.processes.web_process import THREADS
 from server.status import health
 from server.store.sqlite import writer
@@ -41,9 +41,9 @@ class Site:
         self.server = LiveServer(guarded_study(folder, TOML), clock=self.clock)
         self.database = self.server.studies["words"].database
         self.participant = Browser(self.server.address, threading.Event())
-        page = Page(self.participant.get("/s/words/"))
-        page = Page(self.participant.post(page.action, {**page.fields, "agreed": "yes"}))
-        self.page = Page(self.participant.post(page.action, page.fields))
+        page = BotPage(self.participant.get("/s/words/"))
+        page = BotPage(self.participant.post(page.action, {**page.fields, "agreed": "yes"}))
+        self.page = BotPage(self.participant.post(page.action, page.fields))
         self.experimenter = self.server.app.test_client()
         assert sign_in(self.experimenter, "words").status_code == 303
 
@@ -54,7 +54,7 @@ class Site:
         address = self.server.address + self.page.action
         status, _, text = self.participant._once("POST", address, body)
         if status == 200:
-            self.page = Page(text)
+            self.page = BotPage(text)
         return status, text
 
     def stored(self):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from server.study.lock import FILE, Hold, StudyHeld
+from server.study.lock import FILE, ProcessLock, StudyLocked
 
 HOLDER = """
 import sys
@@ -45,21 +45,21 @@ def test_no_second_holder_whatever_happens_to_the_lock_file(tmp_path, harm):
         if harm == "replace":
             (folder / FILE).write_bytes(b"")
         for _ in range(2):
-            with pytest.raises(StudyHeld, match="Stop that one first"):
-                Hold(folder)
+            with pytest.raises(StudyLocked, match="Stop that one first"):
+                ProcessLock(folder)
         holder.stdin.close()
         assert holder.wait(30) == 0
-    Hold(folder).release()
+    ProcessLock(folder).release()
 
 
 def test_a_holder_that_is_killed_holds_nothing(tmp_path):
     with held_elsewhere(tmp_path) as holder:
-        with pytest.raises(StudyHeld):
-            Hold(tmp_path)
+        with pytest.raises(StudyLocked):
+            ProcessLock(tmp_path)
         holder.kill()
         holder.wait(30)
-    hold = Hold(tmp_path)
-    with pytest.raises(StudyHeld):
-        Hold(tmp_path)
+    hold = ProcessLock(tmp_path)
+    with pytest.raises(StudyLocked):
+        ProcessLock(tmp_path)
     hold.release()
-    Hold(tmp_path).release()
+    ProcessLock(tmp_path).release()

@@ -320,13 +320,13 @@ def test_tokens_cannot_be_guessed(app):
 
 def test_secrets_are_compared_in_constant_time_or_by_their_hash():
     """What a guesser could time is a digest's comparison, never that of the secret itself."""
-    guard = (ROOT / "server" / "views" / "guard.py").read_text()
-    passwords = (ROOT / "server" / "passwords.py").read_text()
+    guard = (ROOT / "server" / "views" / "access.py").read_text()
+    passwords = (ROOT / "server" / "auth" / "passwords.py").read_text()
     access = inspect.getsource(sessions)
     assert "hmac.compare_digest(given.encode()" in guard
     assert "hmac.compare_digest(digest, known)" in passwords
     for name in ("session", "end_session", "link_is_good"):
-        used = re.findall(rf"store\.{name}\(c, (\w+)", access)
+        used = re.findall(rf"access\.{name}\(c, (\w+)", access)
         assert used and set(used) <= {"key", "hashed"}, name
 
 

@@ -15,7 +15,7 @@ from server.auth import sessions
 from server.exports import folder as export_folder
 from server.exports.log import lines
 from server.store.database import Database
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from server.study.workspace import open_study
 from server.views.headers import SHUT
 from tests.living import write_study
@@ -145,7 +145,7 @@ def test_a_studys_data_is_its_owners_alone(tmp_path):
     folder = guarded_study(tmp_path / "words")
     study, database = open_study(folder, Hand())
     database.write(lambda c: c.execute("UPDATE state SET trials = 5"))
-    Hold(folder).release()
+    ProcessLock(folder).release()
     for name in ("study.db", "study.db-wal", "study.db-shm", "study.lock", "password"):
         assert mode(folder / name) == 0o600, name
     written = export_folder.write(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from server.processes.bots import Browser, Page
+from server.processes.bots import BotPage, Browser
 from tests.living import LiveServer, write_study
 
 TOML = """
@@ -39,9 +39,9 @@ def browser(server):
 def newcomer(server):
     """A page with the first question."""
     own = browser(server)
-    page = Page(own.get("/s/words/"))
-    page = Page(own.post(page.action, {**page.fields, "agreed": "yes"}))
-    return own, Page(own.post(page.action, page.fields))
+    page = BotPage(own.get("/s/words/"))
+    page = BotPage(own.post(page.action, {**page.fields, "agreed": "yes"}))
+    return own, BotPage(own.post(page.action, page.fields))
 
 
 def rows(server, sql):
@@ -60,7 +60,7 @@ def test_the_same_answer_fifty_times_at_once_for_two_hundred_questions(server):
 
             def send(own, page=page, fields=fields):
                 text = own.post(page.action, fields)
-                return own.status, Page(text).fields.get("question"), Page(text).action
+                return own.status, BotPage(text).fields.get("question"), BotPage(text).action
 
             outcomes = set(pool.map(send, browsers))
             replies += 50
@@ -110,7 +110,7 @@ def test_a_full_or_read_only_database_never_acknowledges(server, limit):
             trouble += 1
             break
         assert status == 200
-        body = f"question={Page(text).fields['question']}{much}"
+        body = f"question={BotPage(text).fields['question']}{much}"
     assert trouble
     acknowledged = rows(server, "SELECT count(*) FROM answers")
     for statement in undo.values():

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lore_active.data.columns import Table
+from lore_active.data.columns import AnswerTable
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidTriplets
 from lore_active.simulation.observers import gaussian_space, simulated_answers
@@ -21,7 +21,7 @@ from server.cli.main import main
 from server.exports import log
 from server.exports.tables import csv_text
 from server.learning.verification import verify
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.study.config import Item
 from server.study.items.matching import matched
 from tests.studying import Desk, Person
@@ -105,11 +105,11 @@ def test_prior_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_path
     assert worker.turn()
     assert models(desk)[-1][0] == len(rows)
     assert worker.learner.estimate.rank >= 1
-    shown = json.loads(Watch(desk.database, desk.study, desk.clock).update(True).plain)["where"]
+    shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)["where"]
     assert (shown["answers"], shown["prior"], shown["fitted"]) == (0, 400, 400)
     answer_all(desk, worker)
     assert desk.rows("SELECT count(*) FROM answers")[0][0] == 26
-    shown = json.loads(Watch(desk.database, desk.study, desk.clock).update(True).plain)["where"]
+    shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)["where"]
     assert (shown["answers"], shown["prior"]) == (25, 400)
     # Somebody who starts the worker again finds what was there, not something made anew.
     assert desk.worker().learner.estimate.answers == worker.learner.estimate.answers
@@ -150,7 +150,7 @@ def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
     run("import", "--undo", file, desk.folder)
     worker.turn()
     assert models(desk)[-1][1] == 0
-    shown = json.loads(Watch(desk.database, desk.study, desk.clock).update(True).plain)
+    shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)
     assert shown["map"]["rank"] == 0 and shown["where"]["prior"] == 0
     checked(desk, tmp_path)
     # And it can come again.
@@ -311,13 +311,13 @@ def test_weights_are_numbers_of_answers(tmp_path):
 
 def test_names_other_than_keys_where_they_are_one_items_alone(tmp_path):
     items = [item("a", label="Alpha"), item("b", label="Same"), item("c", label="Same", text="See")]
-    assert matched(Table("t", [["Alpha", "b", "See"]]), items).rows == [(0, 1, 2)]
+    assert matched(AnswerTable("t", [["Alpha", "b", "See"]]), items).rows == [(0, 1, 2)]
     with pytest.raises(InvalidTriplets, match="'Same'"):
-        matched(Table("t", [["Alpha", "Same", "See"]]), items)
+        matched(AnswerTable("t", [["Alpha", "Same", "See"]]), items)
     # Accents stored in another way are the same name.
     accents = [item(unicodedata.normalize("NFC", key)) for key in ("é", "ö", "ñ")]
     rows = [[unicodedata.normalize("NFD", key) for key in ("ñ", "é", "ö")]]
-    assert matched(Table("t", rows), accents).rows == [(2, 0, 1)]
+    assert matched(AnswerTable("t", rows), accents).rows == [(2, 0, 1)]
 
 
 @pytest.mark.parametrize("form", ["csv", "triplettools", "salmon", "cblearn", "psych-ds"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lore_active.acquisition.candidates import Candidates, Gradients
-from lore_active.acquisition.selectors import FisherSelector, Knowledge, coordinate_covariance
+from lore_active.acquisition.selectors import FisherSelector, SelectorState, coordinate_covariance
 from lore_active.embedding import information
 from lore_active.questions.pool import AllQuestions, PooledQuestions, count_possible, draw, keys
 from lore_active.simulation.observers import gaussian_space
@@ -89,7 +89,7 @@ def test_learning_answers_equals_adding_their_information():
 
 def test_pending_questions_count_as_known():
     def known(pending):
-        return Knowledge(Z, 0.7, ASKED[:20], pending, set(), AllQuestions(8))
+        return SelectorState(Z, 0.7, ASKED[:20], pending, set(), AllQuestions(8))
 
     alone = coordinate_covariance(known(np.empty((0, 3), dtype=np.int64)))
     busy = coordinate_covariance(known(ASKED[20:]))

@@ -18,9 +18,14 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner import snapshot
 from lore_active.learner.history import STATES
-from lore_active.learner.learner import AlreadyTold, UnknownQuery
 from lore_active.questions.pool import PooledQuestions, keys
-from lore_active.simulation.observers import Habits, Observer, gaussian_space, simulated_answers
+from lore_active.questions.question import AlreadyAnswered, UnknownQuestion
+from lore_active.simulation.observers import (
+    Observer,
+    ObserverNoise,
+    gaussian_space,
+    simulated_answers,
+)
 from lore_active.simulation.run import LoggedPeople, SimulatedPeople, simulate
 
 ITEMS = 20
@@ -29,7 +34,7 @@ ITEMS = 20
 def course(seed=3, rank=2, noise=0.05, people=2, **options):
     """A learner after every few answers, refits and audits included, and the space behind them."""
     space = gaussian_space(ITEMS, rank, seed)
-    persons = [Observer(space, Habits(noise=noise), seed + k) for k in range(people)]
+    persons = [Observer(space, ObserverNoise(noise=noise), seed + k) for k in range(people)]
     learner = Learner(ITEMS, seed=seed, **options)
     while True:
         for query in learner.ask(5):
@@ -61,7 +66,7 @@ def fingerprint(learner):
     estimate = learner.estimate
     return (
         estimate.embedding.tobytes(),
-        estimate.picture.tobytes(),
+        estimate.aligned.tobytes(),
         estimate.spectrum.tobytes(),
         estimate.evidence,
         estimate.progressive,
@@ -77,7 +82,7 @@ def question_keys(queries):
 def test_it_learns_the_space_and_the_rank():
     learner, space = study(answers=400)
     assert learner.estimate.rank == 2
-    test = simulated_answers(space, 2000, 99, Habits(noise=0.0))
+    test = simulated_answers(space, 2000, 99, ObserverNoise(noise=0.0))
     assert triplet_accuracy(learner.estimate.embedding, test) > 0.88
     purposes = {query.purpose for query in learner.queries}
     assert {"cover", "random", "active"} <= purposes
@@ -101,13 +106,13 @@ class NotingWidths:
 def test_questions_about_one_dimension_more_until_the_rank_is_clear():
     noting = NotingWidths()
     learner, _ = study(answers=200, selector=noting)
-    assert learner.widening == 0.5
+    assert learner.exploration_now == 0.5
 
     def wide_share():
         noting.widths.clear()
         for _ in range(200):
             learner.ask(1, pending=[])
-        rank = learner.model.asker.embedding.shape[1]
+        rank = learner.model.acquisition.embedding.shape[1]
         assert set(noting.widths) == {rank, rank + 1}
         return noting.widths.count(rank + 1) / len(noting.widths)
 
@@ -179,11 +184,11 @@ def test_told_twice_unknown_and_nonsense_are_named():
     learner = Learner(ITEMS)
     (query,) = learner.ask()
     learner.tell(query.id, "left")
-    with pytest.raises(AlreadyTold, match=f"Query {query.id}"):
+    with pytest.raises(AlreadyAnswered, match=f"Query {query.id}"):
         learner.tell(query.id, "right")
-    with pytest.raises(AlreadyTold):
+    with pytest.raises(AlreadyAnswered):
         learner.skip(query.id)
-    with pytest.raises(UnknownQuery, match="no query 99"):
+    with pytest.raises(UnknownQuestion, match="no query 99"):
         learner.tell(99, "left")
     (other,) = learner.ask()
     with pytest.raises(InvalidParameter, match="'up'"):
@@ -199,9 +204,9 @@ def test_told_twice_unknown_and_nonsense_are_named():
     with pytest.raises(InvalidParameter, match="n_objects is 3"):
         Learner(3)
     with pytest.raises(InvalidParameter, match="least_random is -1"):
-        Learner(ITEMS, least_random=-1)
+        Learner(ITEMS, min_random=-1)
     with pytest.raises(InvalidParameter, match="widen is 2"):
-        Learner(ITEMS, widen=2)
+        Learner(ITEMS, exploration_share=2)
     with pytest.raises(InvalidParameter, match="lam is 0"):
         Learner(ITEMS, lam=0)
 
@@ -255,8 +260,8 @@ def test_same_seed_and_calls_same_bits_also_in_another_process():
 
 def spelt(learner, document):
     """A snapshot as it was written before questions and answers were arrays."""
-    states = [STATES[code] for code in learner._ledger.asked.rows["state"]]
-    margins = learner._tally.predictions
+    states = [STATES[code] for code in learner._history.asked.rows["state"]]
+    margins = learner._counts.predictions
     return {
         **{
             name: value for name, value in document.items() if name not in ("codes", "participants")
@@ -265,7 +270,7 @@ def spelt(learner, document):
         "queries": [asdict(one) for one in learner.queries],
         "states": states,
         "answers": [asdict(one) for one in learner.answers],
-        "events": [list(one) for one in learner._ledger.events()],
+        "events": [list(one) for one in learner._history.events()],
         "predictions": [None if np.isnan(margin) else margin for margin in margins],
     }
 
@@ -292,7 +297,7 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
     before = fingerprint(learner)
     without = Learner(ITEMS, seed=learner.seed)
     # The same questions and the same moments of learning, but P1 never answers.
-    for kind, which in learner._ledger.events():
+    for kind, which in learner._history.events():
         if kind == "ask":
             query = learner.queries[which]
             without.issue(query.anchor, query.left, query.right, query.purpose)
@@ -314,13 +319,13 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
 
 def test_picture_does_not_spin():
     learner, space = study(answers=300)
-    person = Observer(space, Habits(noise=0.05), 77)
+    person = Observer(space, ObserverNoise(noise=0.05), 77)
     for _ in range(3):
-        before = learner.estimate.picture
+        before = learner.estimate.aligned
         for query in learner.ask(10):
             learner.tell(query.id, person.answer(query.anchor, query.left, query.right))
         learner.refit()
-        after = learner.estimate.picture
+        after = learner.estimate.aligned
         if after.shape == before.shape:
             moved = np.linalg.norm(after - before) / np.linalg.norm(before)
             assert moved < 0.35
@@ -363,7 +368,7 @@ def test_pure_noise_is_nothing_to_find():
 
 def test_it_stops_with_reasons_at_the_right_rank():
     space = gaussian_space(ITEMS, 2, 6)
-    people = SimulatedPeople([Observer(space, Habits(noise=0.05), 1)])
+    people = SimulatedPeople([Observer(space, ObserverNoise(noise=0.05), 1)])
     *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2

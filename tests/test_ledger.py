@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, Learner
-from lore_active.data.row_table import Table
-from lore_active.learner.history import Ledger
-from lore_active.questions.pool import Taken, draw, keys
-from lore_active.questions.question import AlreadyTold, Answer, Query, UnknownQuery
+from lore_active.data.row_table import RowTable
+from lore_active.learner.history import History
+from lore_active.questions.pool import AskedSet, draw, keys
+from lore_active.questions.question import AlreadyAnswered, Answer, Question, UnknownQuestion
 
 ITEMS = 100
 
 
 def asked(number, purpose="active", repeats=None, seed=7):
-    return Query(number, 3, 1, 2, purpose, 0.1 + number, 4, (seed, number + 5), -1 / 3, repeats)
+    return Question(number, 3, 1, 2, purpose, 0.1 + number, 4, (seed, number + 5), -1 / 3, repeats)
 
 
 def test_questions_and_answers_come_back_as_they_were():
-    ledger = Ledger(ITEMS, 7)
+    ledger = History(ITEMS, 7)
     queries = [asked(number, *kind) for number, kind in enumerate([(), ("repeat", 0), ("catch",)])]
     assert [ledger.enter(one) for one in queries] == [0, 1, 2]
     assert [ledger.query(number) for number in range(3)] == queries
@@ -36,11 +36,11 @@ def test_questions_and_answers_come_back_as_they_were():
     ledger.skip(2)
     assert ledger.out() == []
     for mistake, error in [
-        (lambda: ledger.tell(0, "left", None), AlreadyTold),
-        (lambda: ledger.skip(0), AlreadyTold),
-        (lambda: ledger.rows([-1]), UnknownQuery),
-        (lambda: ledger.query(3), UnknownQuery),
-        (lambda: ledger.told(3), UnknownQuery),
+        (lambda: ledger.tell(0, "left", None), AlreadyAnswered),
+        (lambda: ledger.skip(0), AlreadyAnswered),
+        (lambda: ledger.rows([-1]), UnknownQuestion),
+        (lambda: ledger.query(3), UnknownQuestion),
+        (lambda: ledger.answered(3), UnknownQuestion),
         (lambda: ledger.enter(asked(3, seed=8)), InvalidParameter),
     ]:
         with pytest.raises(error):
@@ -48,14 +48,14 @@ def test_questions_and_answers_come_back_as_they_were():
 
 
 def test_items_beyond_sixteen_bits():
-    ledger = Ledger(70_000, 7)
+    ledger = History(70_000, 7)
     ledger.add(Answer(None, 69_999, 69_998, 1, None))
     assert ledger.answer(0) == Answer(None, 69_999, 69_998, 1, None)
     assert list(ledger.taken([])) == keys(np.array([[69_999, 1, 69_998]]), 70_000).tolist()
 
 
 def test_a_table_grows_without_losing_anything_and_what_was_read_stays():
-    table, rows = Table((np.int64, 3)), np.arange(9000).reshape(-1, 3)
+    table, rows = RowTable((np.int64, 3)), np.arange(9000).reshape(-1, 3)
     for row in rows[:1000]:
         table.append(row)
     before = table.rows
@@ -65,7 +65,7 @@ def test_a_table_grows_without_losing_anything_and_what_was_read_stays():
 
 def test_taken_is_a_set():
     rng = np.random.default_rng(2)
-    taken, plain = Taken(), set()
+    taken, plain = AskedSet(), set()
     for _ in range(30):
         more = rng.integers(0, 500, 20)
         taken, plain = taken | more, plain | set(more.tolist())
@@ -92,7 +92,7 @@ def test_an_answer_costs_a_learner_few_bytes():
 
 
 def test_a_taken_question_is_found_whatever_kind_of_number_names_it():
-    taken = Taken([7, 3]) | np.array([5, 3])
+    taken = AskedSet([7, 3]) | np.array([5, 3])
     assert list(taken) == [3, 5, 7]
     assert all(key in taken for key in (5, np.int64(5), np.int32(5)))
     assert not any(key in taken for key in (4, np.int64(4), 99, "5", None))

@@ -232,7 +232,7 @@ FORGED = [
     ("models", "SELECT min(version) FROM models", "summary = replace(summary, '0', '1')"),
     ("models", "SELECT version FROM models WHERE rank > 0 ORDER BY version LIMIT 1 OFFSET 1",
      "embedding = zeroblob(length(embedding))"),
-    ("decisions", "SELECT max(step) FROM decisions", "words = 'Stop!'"),
+    ("decisions", "SELECT max(step) FROM decisions", "rank = rank + 1"),
     ("decisions", "SELECT min(step) FROM decisions", "reasons = '[]'"),
     ("queries", "SELECT max(id) FROM queries WHERE step IS NOT NULL", "score = score + 1"),
     ("queries", "SELECT min(id) FROM queries WHERE step IS NOT NULL AND participant IS NULL",
@@ -338,7 +338,7 @@ def test_a_log_cannot_point_out_of_its_folder(written, tmp_path, name):
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MOST_LINE_BYTES", 1000)
+    monkeypatch.setattr(log, "MAX_LINE_BYTES", 1000)
     (tmp_path / "long.jsonl").write_bytes(b"x" * 5000)
     with pytest.raises(log.BadLog, match="Line 1 of the log: the line is cut off"):
         log.load(tmp_path / "long.jsonl", tmp_path / "study.db", lambda: 0)

@@ -7,7 +7,7 @@ import pytest
 
 from lore_active import LORE
 from lore_active.embedding import metrics
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 
@@ -50,6 +50,6 @@ def test_empty_embedding_is_infinitely_far():
 def test_the_objective_is_what_the_fit_minimised():
     answers = simulated_answers(gaussian_space(12, 2, 1), 300, 2)
     model = LORE(lam=0.02).fit(answers)
-    found = metrics.objective(model.embedding_, answers, Settings(0.02))
+    found = metrics.objective(model.embedding_, answers, SolverSettings(0.02))
     assert found == pytest.approx(model.objective_, rel=1e-9)
-    assert metrics.objective(1.1 * model.embedding_, answers, Settings(0.02)) > found
+    assert metrics.objective(1.1 * model.embedding_, answers, SolverSettings(0.02)) > found

@@ -16,15 +16,15 @@ import pytest
 
 from lore_active.people.response_quality import SHARES
 from lore_active.simulation.observers import gaussian_space
-from lore_active.stopping.criteria import TITLES
+from lore_active.stopping.criteria import CRITERIA
 from server.exports import log
 from server.exports.downloads import DOWNLOADS
 from server.exports.tables import csv_text
 from server.monitor import figures, messages
-from server.monitor.answers import Ledger
-from server.monitor.feed import REST_MS, UNWATCHED_MS, Watch
+from server.monitor.answers import AnswerColumns
+from server.monitor.feed import REST_MS, UNWATCHED_MS, Feed
 from server.monitor.flags import NAMES, RULES, chance, statement
-from server.monitor.history import MOST_POINTS, History
+from server.monitor.history import MAX_POINTS, History
 from server.monitor.map import placed, rotation
 from server.monitor.quality import Qualities
 from server.status.counting import participant_counts
@@ -45,7 +45,7 @@ def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **mo
 
 
 def ledger(rows, predicted=None):
-    made = Ledger(10)
+    made = AnswerColumns(10)
     made.append(rows, np.full(len(rows), np.nan) if predicted is None else np.array(predicted))
     return made.columns()
 
@@ -67,7 +67,7 @@ def quality(rows, predicted=None, people=1, excluded=(), simulated=()):
 
 
 def test_the_ledger_grows_without_losing_anything():
-    made = Ledger(10)
+    made = AnswerColumns(10)
     for start in range(0, 3000, 700):
         rows = [row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)]
         made.append(rows, np.full(len(rows), 0.5))
@@ -80,7 +80,7 @@ def test_an_answer_costs_an_open_monitor_few_bytes():
     # Python keeps 300 kB of tuples for later: many answers, so that these do not count.
     rows = [row(seq + 1, participant=seq // 600 + 1) for seq in range(60_000)]
     tracemalloc.start()
-    made, found = Ledger(100), Qualities(100)
+    made, found = AnswerColumns(100), Qualities(100)
     made.append(rows, np.full(len(rows), 0.5))
     found.update(made.columns(), people_of(100))
     held, _ = tracemalloc.get_traced_memory()
@@ -379,7 +379,7 @@ def test_a_long_history_is_thinned_and_keeps_its_audits_and_its_end():
         np.arange(1, 7001),
     )
     drawn = history.drawn()
-    assert len(drawn) <= MOST_POINTS
+    assert len(drawn) <= MAX_POINTS
     assert drawn[-1] == history.points[-1] and drawn[-1].answers == 7000
     assert sum(one.audit for one in drawn) >= 70
 
@@ -411,7 +411,7 @@ def collected(tmp_path_factory):
 
 
 def seen(desk, with_names=True):
-    return json.loads(Watch(desk.database, desk.study, desk.clock).update(with_names).plain)
+    return json.loads(Feed(desk.database, desk.study, desk.clock).update(with_names).plain)
 
 
 def test_an_update_has_everything(collected):
@@ -426,7 +426,7 @@ def test_an_update_has_everything(collected):
     assert found["dimensions"]["history"]["answers"][-1] == 240
     assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
-    assert {one["name"] for one in found["stopping"]["criteria"]} == set(TITLES)
+    assert {one["name"] for one in found["stopping"]["criteria"]} == set(CRITERIA)
 
 
 def test_whoever_pressed_one_key_is_flagged_first(collected):
@@ -437,7 +437,7 @@ def test_whoever_pressed_one_key_is_flagged_first(collected):
 
 def test_an_update_is_made_once_and_changes_with_the_study(collected):
     desk, _ = collected
-    watch = Watch(desk.database, desk.study, desk.clock)
+    watch = Feed(desk.database, desk.study, desk.clock)
     first = watch.update(True)
     assert watch.update(True) is first
     desk.service.arrive({})
@@ -456,14 +456,14 @@ def test_an_update_is_made_once_and_changes_with_the_study(collected):
 
 def test_what_was_read_is_let_go_when_nobody_looks(collected):
     desk, _ = collected
-    watch = Watch(desk.database, desk.study, desk.clock)
+    watch = Feed(desk.database, desk.study, desk.clock)
     first, reader = watch.update(True), watch._reader
     desk.now += UNWATCHED_MS - 1
     watch.rest()
     assert watch._reader is reader
     desk.now += 1
     watch.rest()
-    assert watch._reader is not reader and len(watch._reader._ledger) == 0
+    assert watch._reader is not reader and len(watch._reader._history) == 0
     again = json.loads(watch.update(True).plain)
     assert again["participants"]["rules"] == json.loads(first.plain)["participants"]["rules"]
     assert again["map"] == json.loads(first.plain)["map"]
@@ -471,7 +471,7 @@ def test_what_was_read_is_let_go_when_nobody_looks(collected):
 
 def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\ntrials = 40\npractice = 2\n")
-    worker, watch = desk.worker(), Watch(desk.database, desk.study, desk.clock)
+    worker, watch = desk.worker(), Feed(desk.database, desk.study, desk.clock)
     people = [Somebody(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)]
     for done in take_turns(people):
         if done % 7 == 0:

@@ -7,8 +7,8 @@ import pytest
 
 from lore_active import InvalidParameter
 from lore_active.simulation.observers import (
-    Habits,
     Observer,
+    ObserverNoise,
     crowd,
     gaussian_space,
     left_excess,
@@ -37,11 +37,11 @@ def test_questions_are_three_different_items_and_uniform():
 
 
 def test_without_faults_they_are_right():
-    assert share_right(Habits(noise=0)) == 1.0
+    assert share_right(ObserverNoise(noise=0)) == 1.0
 
 
 def test_noise_has_the_stated_variance():
-    wrong = 1 - share_right(Habits(noise=0.1))
+    wrong = 1 - share_right(ObserverNoise(noise=0.1))
     excess = np.abs(left_excess(SPACE, ASKED))
     rng = np.random.default_rng(5)
     expected = np.mean(rng.normal(0, np.sqrt(0.1), 20_000) > excess)
@@ -49,34 +49,36 @@ def test_noise_has_the_stated_variance():
 
 
 def test_lapses_are_coin_flips():
-    assert share_right(Habits(noise=0, lapse=0.4)) == pytest.approx(0.8, abs=0.015)
+    assert share_right(ObserverNoise(noise=0, lapse=0.4)) == pytest.approx(0.8, abs=0.015)
 
 
 def test_side_bias_prefers_left():
-    left = Observer(SPACE, Habits(noise=0.1, side_bias=0.5)).answers(ASKED).mean()
+    left = Observer(SPACE, ObserverNoise(noise=0.1, side_bias=0.5)).answers(ASKED).mean()
     assert left > 0.6
-    right = Observer(SPACE, Habits(noise=0.1, side_bias=-0.5)).answers(ASKED).mean()
+    right = Observer(SPACE, ObserverNoise(noise=0.1, side_bias=-0.5)).answers(ASKED).mean()
     assert right < 0.4
 
 
 def test_people_differ_in_noise():
     shares = [
         (one.answers(ASKED) == TRUTH).mean()
-        for one in crowd(SPACE, 12, Habits(noise=0.3, noise_spread=1.0), seed=2)
+        for one in crowd(SPACE, 12, ObserverNoise(noise=0.3, noise_spread=1.0), seed=2)
     ]
-    alike = [(one.answers(ASKED) == TRUTH).mean() for one in crowd(SPACE, 12, Habits(0.3), 2)]
+    alike = [
+        (one.answers(ASKED) == TRUTH).mean() for one in crowd(SPACE, 12, ObserverNoise(0.3), 2)
+    ]
     assert np.std(shares) > 5 * np.std(alike)
 
 
 def test_drift_wears_the_space_away():
-    person = Observer(SPACE, Habits(noise=0, drift=0.02), 0)
+    person = Observer(SPACE, ObserverNoise(noise=0, drift=0.02), 0)
     right = person.answers(ASKED[:4000]) == TRUTH[:4000]
     assert right[:100].mean() > 0.85
     assert right[-1000:].mean() < right[:1000].mean() - 0.1
 
 
 def test_same_seed_same_answers_one_by_one_or_together():
-    habits = Habits(lapse=0.1)
+    habits = ObserverNoise(lapse=0.1)
     one = Observer(SPACE, habits, 9)
     other = Observer(SPACE, habits, 9)
     singly = [one.answer(*row) for row in ASKED[:50].tolist()]
@@ -91,4 +93,4 @@ def test_same_seed_same_answers_one_by_one_or_together():
 )
 def test_bad_habits(bad):
     with pytest.raises(InvalidParameter, match=next(iter(bad))):
-        Habits(**bad)
+        ObserverNoise(**bad)

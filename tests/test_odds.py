@@ -9,14 +9,15 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.pairs import as_pairs
 from lore_active.rank import evidence
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 
 ITEMS = 25
 
 
 def answers(rank, count, noise=0.1, seed=3, items=ITEMS):
     return as_triplets(
-        simulated_answers(gaussian_space(items, rank, seed), count, seed + 1, Habits(noise)), items
+        simulated_answers(gaussian_space(items, rank, seed), count, seed + 1, ObserverNoise(noise)),
+        items,
     )
 
 
@@ -51,7 +52,9 @@ def test_it_is_the_average_over_the_prior(items, rank, count):
 
 def test_turning_and_mirroring_a_space_changes_nothing():
     triplets = answers(3, 300)
-    z, objective = map_embedding.chain(as_pairs(triplets), 300, 0.12, 3, fine=True, least=3)[3]
+    z, objective = map_embedding.fits_by_rank(as_pairs(triplets), 300, 0.12, 3, fine=True, least=3)[
+        3
+    ]
     basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))
     # On other axes the lengths differ, so turned back to the principal ones but for mirrors.
     mirrored = z * np.array([1.0, -1.0, 1.0])
@@ -66,43 +69,45 @@ def test_turning_and_mirroring_a_space_changes_nothing():
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("noise", [0.1, 0.5])
 def test_the_true_rank_is_likelier_than_its_neighbours(rank, noise):
-    fewer, more = evidence.log_odds(answers(rank, 3000, noise), rank)
+    fewer, more = evidence.log_bayes_factors(answers(rank, 3000, noise), rank)
     assert fewer > 10
     assert more > 0.4 * ITEMS / rank
 
 
 @pytest.mark.parametrize("rank", [2, 3])
 def test_a_dimension_that_is_there_is_likelier_than_none(rank):
-    assert evidence.log_odds(answers(rank, 1500), rank - 1)[1] < -20
+    assert evidence.log_bayes_factors(answers(rank, 1500), rank - 1)[1] < -20
 
 
 def test_with_few_answers_a_dimension_that_is_there_is_not_refuted():
     """Held-out answers would speak against it; odds say that little is known."""
     for seed in (3, 13, 23):
-        assert evidence.log_odds(answers(5, 300, 0.5, seed), 4)[1] < 0.05 * ITEMS
+        assert evidence.log_bayes_factors(answers(5, 300, 0.5, seed), 4)[1] < 0.05 * ITEMS
 
 
 def test_guesses_have_no_dimension():
     rng = np.random.default_rng(0)
     rows = np.array([rng.choice(ITEMS, 3, replace=False) for _ in range(600)])
-    fewer, _ = evidence.log_odds(as_triplets(rows, ITEMS), 1)
+    fewer, _ = evidence.log_bayes_factors(as_triplets(rows, ITEMS), 1)
     assert fewer < 0
 
 
 def test_a_start_that_leads_lower_is_taken():
     triplets = answers(1, 80, seed=11)
-    cold, _ = evidence.log_odds(triplets, 1)
-    told, _ = evidence.log_odds(triplets, 1, [gaussian_space(ITEMS, 1, 11), np.zeros((ITEMS, 4))])
+    cold, _ = evidence.log_bayes_factors(triplets, 1)
+    told, _ = evidence.log_bayes_factors(
+        triplets, 1, [gaussian_space(ITEMS, 1, 11), np.zeros((ITEMS, 4))]
+    )
     assert told > cold + 3
 
 
 @pytest.mark.parametrize(("items", "rank"), [(ITEMS, 0), (2001, 1)])
 def test_where_there_is_nothing_to_weigh_or_too_much(items, rank):
     triplets = as_triplets([[0, 1, 2], [3, 4, items - 1]], items)
-    assert evidence.log_odds(triplets, rank) == (None, None)
+    assert evidence.log_bayes_factors(triplets, rank) == (None, None)
 
 
 def test_there_may_be_no_rank_above():
-    fewer, more = evidence.log_odds(answers(2, 100, items=4), 2)
+    fewer, more = evidence.log_bayes_factors(answers(2, 100, items=4), 2)
     assert np.isfinite(fewer)
     assert more is None

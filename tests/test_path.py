@@ -7,11 +7,13 @@ import pytest
 
 from lore_active.data.comparisons import as_triplets
 from lore_active.rank import cross_validation
-from lore_active.simulation.observers import Habits, gaussian_space, simulated_answers
+from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 
 
 def answers(rank, count=900, items=25, seed=1, noise=0.1):
-    rows = simulated_answers(gaussian_space(items, rank, seed), count, seed + 1, Habits(noise))
+    rows = simulated_answers(
+        gaussian_space(items, rank, seed), count, seed + 1, ObserverNoise(noise)
+    )
     return as_triplets(rows, items)
 
 

@@ -229,7 +229,7 @@ def test_a_copy_of_a_database_that_is_being_written_is_one_moment(tmp_path):
     try:
         # In a process of its own, as the commands are.
         code = (
-            "import sys; from pathlib import Path; from server.store import copies\n"
+            "import sys; from pathlib import Path; from server.store.recovery import copies\n"
             "for number in range(5):\n"
             "    copies.copy(Path(sys.argv[1]), Path(sys.argv[2] + str(number)))"
         )

@@ -31,7 +31,7 @@ from server.store.recovery import backups, salvage
 from server.store.recovery.pages import Column, Image, Log, _rising
 from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import connect
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from server.study.workspace import DATABASE, open_study
 
 PAGE = 4096
@@ -171,7 +171,7 @@ def test_a_changed_value_is_taken_from_the_backup(made, closed):
 
 def test_nothing_happens_while_a_server_holds_the_study(closed):
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "answers")[:1])
-    before, hold = digests(closed), Hold(closed)
+    before, hold = digests(closed), ProcessLock(closed)
     assert "another lore-active server holds this study" in run("recover", closed, "--yes", code=2)
     hold.release()
     assert digests(closed) == before

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from server.cli.main import main
 from server.exports.downloads import DOWNLOADS
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.paths import place
+from server.report import methods, page, stimuli
 from server.report.contents import unnamed
-from server.report.data import MOST_NUMBERS
+from server.report.data import MAX_NUMBERS
 from server.report.references import cited
-from server.report.report import methods, page, stimuli
 from server.report.report import report as make_report
 from server.study.samples import png
 from tests.living import write_study
@@ -70,7 +70,7 @@ class Seen(HTMLParser):
 
 
 def test_it_carries_what_the_monitor_shows(desk, made):
-    monitor = json.loads(Watch(desk.database, desk.study, desk.clock).update(False).plain)
+    monitor = json.loads(Feed(desk.database, desk.study, desk.clock).update(False).plain)
     shown = carried(made.page)["shown"]
     assert set(shown) == {"dimensions", "stopping", "accuracy", "spectrum", "map"}
     for name, part in shown.items():
@@ -141,7 +141,7 @@ def test_the_map_over_time_ends_with_the_newest_and_stays_small(made):
     assert 3 <= len(moments) <= 16
     assert "map" not in moments[-1]
     size = sum(len(one["map"]["positions"]) for one in moments[:-1])
-    assert 0 < size < MOST_NUMBERS
+    assert 0 < size < MAX_NUMBERS
     asked = [sum(map(sum, one["map"]["asked"])) for one in moments[:-1]]
     assert asked == sorted(asked)
 
@@ -179,7 +179,7 @@ def test_links_that_name_people_are_not_told(tmp_path):
         desk.service.arrive({"PROLIFIC_PID": "nobodys-business", "SESSION_ID": "second"})
         assert desk.rows("SELECT kind FROM events") == [("entry",)]
         page = "".join(DOWNLOADS["report.html"].write(desk.database, desk.study))
-        watch = Watch(desk.database, desk.study, desk.clock)
+        watch = Feed(desk.database, desk.study, desk.clock)
         assert b"nobodys-business" in watch.update(True).plain
         assert b"nobodys-business" not in watch.update(False).plain
     finally:
@@ -335,7 +335,7 @@ def test_small_pictures_are_in_the_page(pictured):
 
 
 def test_large_ones_are_named_and_small_versions_can_be_given(pictured, tmp_path, monkeypatch):
-    monkeypatch.setattr(stimuli, "MOST_BYTES", 300)
+    monkeypatch.setattr(stimuli, "MAX_BYTES", 300)
     shown = stimuli.shown(pictured.study)
     assert shown.pictures == 0
     assert all(one["address"] is None for one in shown.items)

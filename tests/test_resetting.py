@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from server.cli.main import main
-from server.status.contents import Holdings, of_folder
+from server.status.contents import StudyContents, of_folder
 from server.store.recovery import backups
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from tests.studying import Desk, Person
 
 TOML = "[session]\ntrials = 6\npractice = 0\nfeedback = false\n[budget]\nanswers = 18\n"
@@ -71,10 +71,10 @@ def test_a_study_says_what_it_holds(desk):
 
 
 def test_numbers_are_written_for_readers():
-    assert str(Holdings("stopped", 40, 1600, 1600, 0)) == "stopped; 1,600 simulated answers"
-    assert str(Holdings("open", 12, 340, 0, 0)) == "open; 12 participants, 340 answers"
-    assert str(Holdings("open", 1, 1, 0, 0)) == "open; 1 participant, 1 answer"
-    assert str(Holdings("open", 52, 1940, 1600, 0)) == (
+    assert str(StudyContents("stopped", 40, 1600, 1600, 0)) == "stopped; 1,600 simulated answers"
+    assert str(StudyContents("open", 12, 340, 0, 0)) == "open; 12 participants, 340 answers"
+    assert str(StudyContents("open", 1, 1, 0, 0)) == "open; 1 participant, 1 answer"
+    assert str(StudyContents("open", 52, 1940, 1600, 0)) == (
         "open; 52 participants, 1,940 answers, 1,600 of them simulated"
     )
 
@@ -137,7 +137,7 @@ def test_reset_asks_first_and_needs_a_terminal_for_that(folder, monkeypatch):
 
 
 def test_reset_is_refused_while_the_study_is_being_served(folder):
-    hold = Hold(folder)
+    hold = ProcessLock(folder)
     try:
         said = run("reset", folder, "--yes", code=2)
     finally:

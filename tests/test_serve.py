@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from benchmarks.killing import kill_cycles
 from benchmarks.serving import COMMAND, Serving, wait_until
 from server.cli.main import main
-from server.processes.bots import Browser, Page
+from server.processes.bots import BotPage, Browser
 from tests.living import write_study
 
 TOML = """
@@ -101,7 +101,7 @@ def test_several_studies_in_one_server(serving, tmp_path):
     address = server.address()
     browser = Browser(address, threading.Event())
     for name in ("one", "two"):
-        assert Page(browser.get(f"/s/{name}/")).action is not None
+        assert BotPage(browser.get(f"/s/{name}/")).action is not None
     browser.close()
     assert sum("participants" in line for line in server.lines) == 2
 
@@ -130,7 +130,7 @@ def test_the_demo_reaches_its_stop_by_itself_at_the_rank_it_should(serving, tmp_
     wait_until(lambda: any("the bots have finished" in line for line in server.lines))
     # People are let in as before.
     browser = Browser(address, threading.Event())
-    assert Page(browser.get("/s/colours/")).action is not None
+    assert BotPage(browser.get("/s/colours/")).action is not None
     browser.close()
 
 
@@ -151,9 +151,9 @@ def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
     wait_until(lambda: database.execute(sql).fetchone()[0] > 5)
     database.close()
     browser = Browser(address, threading.Event())
-    page = Page(browser.get("/s/words/"))
+    page = BotPage(browser.get("/s/words/"))
     while page.action and not page.action.endswith("/answer"):
-        page = Page(browser.post(page.action, {**page.fields, "agreed": "yes"}))
+        page = BotPage(browser.post(page.action, {**page.fields, "agreed": "yes"}))
     browser.post(page.action, {**page.fields, "side": "left"})
     browser.close()
     assert server.stop() == 0

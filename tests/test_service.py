@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from server.collection.screens import CONTINUED, Turned, Welcome
-from server.collection.service import UnknownParticipant, UnknownQuestion
+from server.collection.screens import CONTINUED, Rejected, Welcome
+from server.collection.service import QuestionNotFound, UnknownParticipant
 from tests.studying import Desk
 
 SHORT = "[session]\ntrials = 6\npractice = 0\nbreak_every = 0\nfeedback = false\n"
@@ -220,9 +220,9 @@ def test_one_cannot_answer_ahead(desk):
 
 def test_one_cannot_answer_for_another(desk):
     one, other = desk.newcomer(), desk.newcomer()
-    with pytest.raises(UnknownQuestion):
+    with pytest.raises(QuestionNotFound):
         desk.service.answer(one.participant, other.trial.token, "left")
-    with pytest.raises(UnknownQuestion):
+    with pytest.raises(QuestionNotFound):
         desk.service.answer(one.participant, "nonsense", "left")
     with pytest.raises(UnknownParticipant):
         desk.service.answer("nonsense", one.trial.token, "left")
@@ -251,12 +251,12 @@ def test_a_second_session_of_the_same_person_is_turned_away(desk):
     assert isinstance(again, Welcome)
     assert desk.service.visit(again.token).kind == "finished"
     other = desk.service.arrive({"PROLIFIC_PID": "abc", "SESSION_ID": "2"})
-    assert other == Turned("already")
+    assert other == Rejected("already")
 
 
 def test_mturk_preview_creates_nobody(desk):
     entry = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "workerId": "w"}
-    assert desk.service.arrive(entry) == Turned("preview")
+    assert desk.service.arrive(entry) == Rejected("preview")
     assert desk.rows("SELECT count(*) FROM participants") == [(0,)]
 
 
@@ -455,7 +455,7 @@ def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
     desk.control.pause("test")
     assert desk.answer(stage).kind == "paused"
     assert desk.rows("SELECT count(*) FROM answers") == [(1,)]
-    assert desk.service.arrive({}) == Turned("paused")
+    assert desk.service.arrive({}) == Rejected("paused")
     desk.control.resume("test")
     assert desk.service.visit(stage.participant).kind == "trial"
 
@@ -464,7 +464,7 @@ def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
 def test_at_a_stop_people_in_the_middle_finish_and_others_are_turned_away(desk):
     stage = desk.newcomer()
     desk.control.stop("test")
-    assert desk.service.arrive({}) == Turned("full", "FULL1", "")
+    assert desk.service.arrive({}) == Rejected("full", "FULL1", "")
     while stage.kind in ("practice", "trial"):
         stage = desk.answer(stage)
     assert stage.kind == "feedback"
@@ -540,7 +540,7 @@ def test_concurrent_arrivals_never_exceed_the_budget_of_people(desk):
     for thread in threads:
         thread.join()
     assert sum(isinstance(one, Welcome) for one in came) == 5
-    assert sum(isinstance(one, Turned) for one in came) == 35
+    assert sum(isinstance(one, Rejected) for one in came) == 35
 
 
 def test_nobody_gets_a_triplet_twice(tmp_path):

@@ -15,14 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from lore_active.learner import snapshot
-from lore_active.simulation.observers import Habits, Observer
+from lore_active.simulation.observers import Observer, ObserverNoise
 from server.cli.main import main
 from server.clock import now
 from server.collection import simulated
-from server.collection.screens import CONTINUED, Turned
+from server.collection.screens import CONTINUED, Rejected
 from server.exports import folder as export_folder
 from server.exports import log
-from server.exports.tables import ALL, Choice
+from server.exports.tables import ALL, ExportOptions
 from server.learning.verification import verify
 from server.learning.worker import Worker
 from server.monitor.reader import Reader
@@ -182,11 +182,11 @@ def test_bots_use_up_the_budget_for_bots_and_not_for_people(desk):
     for number in range(5):
         take_part(desk, Person(ITEMS, 2), None, True, participant_label=f"bot-{number}")
     refused = desk.service.arrive({"participant_label": "one too many"}, simulated=True)
-    assert isinstance(refused, Turned) and refused.kind == "full"
+    assert isinstance(refused, Rejected) and refused.kind == "full"
     for _ in range(5):
         take_part(desk, Person(ITEMS, 2))
     refused = desk.service.arrive({})
-    assert isinstance(refused, Turned) and refused.kind == "full"
+    assert isinstance(refused, Rejected) and refused.kind == "full"
 
 
 def test_a_stop_that_bots_brought_about_closes_the_study_to_bots_only(tmp_path):
@@ -205,7 +205,7 @@ def test_a_stop_that_bots_brought_about_closes_the_study_to_bots_only(tmp_path):
         take_part(desk, Person(ITEMS, 1, 3, 0.02), worker, True, participant_label=f"b{number}")
     assert desk.database.read(collection.simulated_stopped) and not stopped()
     refused = desk.service.arrive({"participant_label": "another"}, simulated=True)
-    assert isinstance(refused, Turned) and refused.kind == "full"
+    assert isinstance(refused, Rejected) and refused.kind == "full"
     # People bring about an end of their own, with questions that bots may have answered before.
     for _ in range(20):
         if stopped():
@@ -297,7 +297,7 @@ def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_fla
     template.write_study(folder, "foods", 4)
     desk = Desk(folder)
     space, settings = space_of(desk.study, 1), desk.study.settings.bots
-    habits = Habits(noise=settings.noise, lapse=settings.lapse)
+    habits = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
     for number in range(20):
         observer = Observer(space, habits, number)
         bot = Bot(desk.study, {}, observer, Browser("", threading.Event()), 0.0, number)
@@ -368,7 +368,7 @@ def test_every_format_marks_them_and_leaves_them_out_of_a_real_study(desk, tmp_p
 
     take_part(desk, Person(ITEMS, 2, 7), worker)
     turns(worker)
-    real, everybody = write("real"), write("everybody", Choice(simulated=True))
+    real, everybody = write("real"), write("everybody", ExportOptions(simulated=True))
     for name in files:
         rows = rows_of(real / name)
         assert rows and {row["simulated"] for row in rows} == {"0"}, name

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from server.cli.main import main
-from server.monitor.feed import Watch
-from server.processes.bots import Browser, Page
+from server.monitor.feed import Feed
+from server.processes.bots import BotPage, Browser
 from tests.living import Clock, LiveServer, write_study
 
 TRIALS = 30
@@ -59,7 +59,7 @@ def take_part(server, name, answered):
     """Go through the whole study over HTTP; gives the last page. `answered` gives the timings."""
     own, rng = Browser(server.address, threading.Event()), random.Random(name)
     html = own.get(f"/s/words/?participant_label={quote(name)}")
-    while (page := Page(html)).action is not None:
+    while (page := BotPage(html)).action is not None:
         fields = {**page.fields, "agreed": "yes"}
         if page.action.endswith("/answer"):
             # Both sides alike: nothing but speed gives it away.
@@ -72,9 +72,7 @@ def take_part(server, name, answered):
 def flags(server):
     """What the monitor says of each participant, by the name they came with."""
     served = server.studies["words"]
-    found = json.loads(
-        Watch(served.database, served.study, served.service.clock).update(True).plain
-    )
+    found = json.loads(Feed(served.database, served.study, served.service.clock).update(True).plain)
     rows = found["participants"]["rows"]
     return {one["external"].partition("=")[2]: set(one["flags"]) for one in rows}
 
@@ -138,7 +136,7 @@ def test_who_was_erased_is_not_taken_for_a_script(tmp_path, clock):
         ).fetchall()
     )
     assert zero == count == TRIALS
-    shown = json.loads(Watch(served.database, served.study, clock).update(True).plain)
+    shown = json.loads(Feed(served.database, served.study, clock).update(True).plain)
     (row,) = shown["participants"]["rows"]
     assert not SPEED & set(row["flags"]) and row["median_ms"] == 1200
     server.close()

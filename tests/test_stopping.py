@@ -9,19 +9,28 @@ import pytest
 from lore_active import InvalidParameter
 from lore_active.rank.cross_validation import Audit
 from lore_active.rank.significance import wilson
+from lore_active.stopping import criteria
 from lore_active.stopping.rules import Progress, RankSettled, Unchanged
 
 
 def audit(answers, rank=3, odds=(20.0, 6.0), **gaps):
-    clear = {"below": (0.2, 0.01), "above": (0.04, 0.01), "smooth_above": (0.05, 0.01)}
+    clear = {"below": (0.2, 0.01), "above": (0.04, 0.01), "map_above": (0.05, 0.01)}
     below, above = odds
     return Audit(
-        answers, rank, 0.01, 1.0, (), None, **(clear | gaps), odds_below=below, odds_above=above
+        answers,
+        rank,
+        0.01,
+        1.0,
+        (),
+        None,
+        **(clear | gaps),
+        log_bayes_below=below,
+        log_bayes_above=above,
     )
 
 
 def said(decision, name):
-    return next(one for one in decision.reasons if one.name == name)
+    return next(one for one in decision.criteria if one.name == name)
 
 
 RULE = RankSettled(confidence=0.995)
@@ -33,11 +42,11 @@ def test_a_clear_case_stops_and_says_why():
     assert decision.stop
     assert decision.settled
     assert decision.rank == 3
-    assert "settled at 3 dimensions" in decision.words
-    assert "through the last 5" in decision.words
-    assert "400 answers" in decision.words
-    assert "prefer 3 to 2 by 20.00 standard errors" in decision.words
-    assert all(one.passed for one in decision.reasons)
+    assert "settled at three dimensions" in decision.message
+    assert "in the last 5 audits" in decision.message
+    assert "500 answers of at least 80" in decision.message
+    assert "3 vs 2 dimensions: better by 20.00 standard errors" in decision.message
+    assert all(one.passed for one in decision.criteria)
 
 
 @pytest.mark.parametrize(
@@ -53,22 +62,22 @@ def test_a_clear_case_stops_and_says_why():
         ({"audits": [audit(k, below=None) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": [audit(k, above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
-        ({"audits": [audit(k, smooth_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
-        ({"audits": [*CLEAR.audits, audit(600, odds=(5.2, 6.0))]}, "likelier_than_fewer"),
-        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.6))]}, "likelier_than_more"),
-        ({"n_objects": 60, "items_seen": 60}, "likelier_than_more"),
-        ({"audits": [audit(k, rank=1, odds=(20.0, 7.9)) for k in range(5)]}, "likelier_than_more"),
+        ({"audits": [audit(k, map_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
+        ({"audits": [*CLEAR.audits, audit(600, odds=(5.2, 6.0))]}, "bayes_factor_fewer"),
+        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.6))]}, "bayes_factor_more"),
+        ({"n_objects": 60, "items_seen": 60}, "bayes_factor_more"),
+        ({"audits": [audit(k, rank=1, odds=(20.0, 7.9)) for k in range(5)]}, "bayes_factor_more"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
-        ({"audits": [audit(k, rank=0) for k in range(5)]}, "likelier_than_fewer"),
+        ({"audits": [audit(k, rank=0) for k in range(5)]}, "bayes_factor_fewer"),
         ({"audits": []}, "audits_unchanged"),
     ],
 )
 def test_each_criterion_holds_back(change, missing):
     decision = RULE.decide(replace(CLEAR, **change))
     assert not decision.stop
-    failed = {one.name: one for one in decision.reasons if not one.passed}
+    failed = {one.name: one for one in decision.criteria if not one.passed}
     assert missing in failed
-    assert failed[missing].words in decision.words
+    assert criteria.message(failed[missing], decision.rank) in decision.message
 
 
 def test_evidence_is_pooled_over_audits():
@@ -84,7 +93,7 @@ def test_evidence_is_pooled_over_audits():
     [(2.0, 3.0, 2.5), (3.0, 2.0, 2.5), (2.0, 3.5, 2.75), (1.2, 9.0, 2.4), (9.0, 1.2, 2.4)],
 )
 def test_the_witnesses_count_by_their_mean_but_the_weaker_must_say_half(published, asking, value):
-    audits = [audit(k, above=(published, 1.0), smooth_above=(asking, 1.0)) for k in range(5)]
+    audits = [audit(k, above=(published, 1.0), map_above=(asking, 1.0)) for k in range(5)]
     last = said(RULE.decide(replace(CLEAR, audits=audits)), "preferred_to_more")
     assert last.value == pytest.approx(value)
     assert last.passed == (value > 2.576)
@@ -98,7 +107,7 @@ def test_a_rank_may_be_clear_before_there_are_enough_answers():
 
 
 def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
-    nothing = [audit(k, above=None, smooth_above=None) for k in range(5)]
+    nothing = [audit(k, above=None, map_above=None) for k in range(5)]
     assert RULE.decide(replace(CLEAR, audits=nothing)).settled
 
 
@@ -113,7 +122,7 @@ def test_the_last_odds_count_and_say_so():
     audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
     decision = RULE.decide(replace(CLEAR, audits=audits))
     assert not decision.settled
-    assert "3 against 4 dimensions has log odds of -3.0 (2.7 needed)" in decision.words
+    assert "3 vs 4 dimensions: -3.0 (at least 2.7 needed)" in decision.message
     earlier = [audit(50, odds=(1.0, -3.0)), *CLEAR.audits]
     assert RULE.decide(replace(CLEAR, audits=earlier)).settled
 
@@ -123,14 +132,14 @@ def test_what_was_not_weighed_is_no_obstacle():
     unweighed = [audit(k, odds=(None, None)) for k in range(5)]
     decision = RULE.decide(replace(CLEAR, audits=unweighed))
     assert decision.settled
-    assert "3 against 4 dimensions was not weighed" in decision.words
+    assert "four dimensions was not tested" in decision.message
 
 
 def test_the_budget_ends_a_study_without_settling_it():
     decision = replace(RULE, max_answers=500).decide(replace(CLEAR, audits=CLEAR.audits[:1]))
     assert decision.stop
     assert not decision.settled
-    assert "budget" in decision.words
+    assert "budget" in decision.message
 
 
 def test_the_naive_rule_looks_at_nothing_else():

@@ -29,7 +29,7 @@ from benchmarks.losing import (
 from benchmarks.serving import COMMAND, wait_until
 from server.clock import now
 from server.processes.child import WebChild
-from server.processes.file_guard import Guard
+from server.processes.file_guard import FileGuard
 from server.processes.supervisor import Supervisor
 from server.store.database import Database
 from tests.living import write_study
@@ -103,7 +103,7 @@ def test_files_lost_while_serving(tmp_path, harm, name):
     # What it says to do does it.
     subprocess.run([*COMMAND, "recover", "--yes", str(folder)], check=True, capture_output=True)
     assert acknowledged <= answered(folder / "study.db")
-    guard = Guard(folder, now, print)
+    guard = FileGuard(folder, now, print)
     assert guard.end() == ""
 
 

@@ -180,7 +180,7 @@ def test_unknown_label():
 def test_an_archive_that_unpacks_to_more_than_there_is_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "bomb.npz", triplets=np.zeros((200_000, 3), dtype=np.int64))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
-    monkeypatch.setattr(formats, "MOST_UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr(formats, "MAX_UNPACKED_BYTES", 1_000_000)
     with pytest.raises(InvalidTriplets, match=r"would unpack to 0\.0 GB"):
         as_triplets(tmp_path / "bomb.npz")
 

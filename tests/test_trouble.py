@@ -21,7 +21,7 @@ from benchmarks.serving import wait_until
 from server.learning.state_hash import NotANumber
 from server.learning.verification import verify
 from server.learning.worker import CannotRebuild
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.processes.supervisor import Supervisor
 from server.store import journal
 from tests.living import write_study
@@ -82,7 +82,7 @@ def damaged(desk, *statements):
 
 def shown(desk):
     """What the monitor shows now."""
-    watch = Watch(desk.database, desk.study, desk.clock)
+    watch = Feed(desk.database, desk.study, desk.clock)
     watch.update(True)
     return watch._found
 
@@ -151,7 +151,7 @@ def test_a_damaged_snapshot_is_no_loss(desk, capsys):
         desk.database.write(lambda c, harm=harm: journal.save_snapshot(c, step, *harm))
         again = desk.worker()
         assert again.last == worker.last
-        assert np.isfinite(again.learner.model.asker.embedding).all()
+        assert np.isfinite(again.learner.model.acquisition.embedding).all()
         assert "The snapshot is of no use" in capsys.readouterr().err
 
 
@@ -160,8 +160,10 @@ def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(de
     collect(desk, worker, 40)
     good = worker.last
     model = worker.learner.model
-    nonsense = replace(model.asker, embedding=np.full_like(model.asker.embedding, np.nan))
-    worker.learner._model = replace(model, asker=nonsense)
+    nonsense = replace(
+        model.acquisition, embedding=np.full_like(model.acquisition.embedding, np.nan)
+    )
+    worker.learner._model = replace(model, acquisition=nonsense)
     collect(desk, worker, 1, every=100)
     with pytest.raises(NotANumber, match="no numbers"):
         worker.turn()

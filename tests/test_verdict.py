@@ -18,7 +18,7 @@ from lore_active.stopping.stages import STAGES, Collection, Findings
 from lore_active.stopping.verdict import verdict
 from server.cli.main import main
 from server.learning.verification import _as_far_as_told, verify
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.report.report import report as make_report
 from tests import stages
 from tests.crowd import Person
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def shown(desk: Desk) -> dict:
-    return json.loads(Watch(desk.database, desk.study, desk.clock).update(True).plain)
+    return json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)
 
 
 # ---- each stage, with a study that is in it -----------------------------------------------------
@@ -166,9 +166,9 @@ def findings(rank=2, settled=False, chance=True, ranks=(), held=(1, 5), enough=T
         rank,
         settled,
         (
-            Criterion("answers", 50 if enough else 30, 48, enough, ""),
-            Criterion("better_than_chance", 0.6 if chance else 0.42, 0.5, chance, ""),
-            Criterion("audits_unchanged", held[0], held[1], held[0] >= held[1], ""),
+            Criterion("answers", 50 if enough else 30, 48, enough),
+            Criterion("better_than_chance", 0.6 if chance else 0.42, 0.5, chance),
+            Criterion("audits_unchanged", held[0], held[1], held[0] >= held[1]),
         ),
         tuple(ranks),
         bound,
@@ -233,19 +233,19 @@ def test_simulated_answers_are_said_to_be_simulated():
 
 
 def test_every_criterion_has_a_title_a_message_and_something_to_wait_for():
-    reasons = RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).reasons
+    reasons = RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).criteria
     names = {one.name for one in reasons}
-    assert names == set(criteria.TITLES) == set(criteria.WAITS)
-    assert set(criteria.COMPARED) | set(criteria.WITHOUT_RANK) < names
+    assert names == set(criteria.CRITERIA)
+    assert set(criteria.without_rank()) < names
     for one in reasons:
         assert criteria.message(one, 2).endswith(".")
 
 
 def test_messages_tell_value_threshold_and_what_is_compared():
     def told(name, value, threshold=2.0):
-        return criteria.message(Criterion(name, value, threshold, False, ""), 2)
+        return criteria.message(Criterion(name, value, threshold, False), 2)
 
-    assert told("likelier_than_more", 8.13) == (
+    assert told("bayes_factor_more", 8.13) == (
         "Log Bayes factor, 2 vs 3 dimensions: 8.1 (at least 2.0 needed)."
     )
     assert "Held-out log-loss, 2 vs 1 dimension: better by 1.25" in told("preferred_to_fewer", 1.25)

@@ -76,11 +76,11 @@ def test_cross_validation_and_evidence_count_them_or_refuse():
     found, wanted = cross_validation.audit(WHOLE, 5), cross_validation.audit(EACH, 5)
     assert (found.rank, found.answers) == (wanted.rank, wanted.answers)
     assert found.evidence == wanted.evidence
-    assert evidence.log_odds(WHOLE, 2) == evidence.log_odds(EACH, 2)
+    assert evidence.log_bayes_factors(WHOLE, 2) == evidence.log_bayes_factors(EACH, 2)
     with pytest.raises(InvalidTriplets, match="cross-validation counts answers one by one"):
         cross_validation.audit(PARTS, 5)
     with pytest.raises(InvalidTriplets, match="the marginal likelihood counts answers one by one"):
-        evidence.log_odds(PARTS, 2)
+        evidence.log_bayes_factors(PARTS, 2)
     with pytest.raises(InvalidTriplets, match="the acquisition model counts each answer once"):
         acquisition_model.chosen(PARTS, np.ones(200, dtype=bool), 5, 2)
 

@@ -189,7 +189,7 @@ def test_keys_and_rules_are_those_of_study_toml(desk):
         value = "random" if key == "learning.selector" else "1" if "audits" in key else "0.9"
         value = "20" if "min_answers" in key else value
         read = [supposing.read([f"{one}={value}"], desk.study.settings, []) for one in (older, key)]
-        assert read[0] == read[1] != supposing.Change(desk.study.settings)
+        assert read[0] == read[1] != supposing.Supposition(desk.study.settings)
     written = supposing.read(['learning.selector = "random"'], desk.study.settings, [])
     assert written.selector == written.settings.learning.selector == "random"
 

@@ -26,7 +26,7 @@ from docs.reference.meanings import (
     PRIOR_ARRAYS,
     ROWS,
 )
-from lore_active.stopping.criteria import TITLES, WAITS
+from lore_active.stopping.criteria import CRITERIA
 from lore_active.stopping.stages import STAGES, Stage
 from server.app import create_app
 from server.cli.main import main as lore_active
@@ -42,7 +42,7 @@ from server.exports.other_programs import (
     TRIPLETTOOLS_EMBEDDING,
     TRIPLETTOOLS_ITEMS,
 )
-from server.exports.tables import ANSWERS, ITEMS, PARTICIPANTS, Choice
+from server.exports.tables import ANSWERS, ITEMS, PARTICIPANTS, ExportOptions
 from server.store import archive
 from server.store.tables import SECRET
 from server.study.samples.template import write_study
@@ -112,7 +112,7 @@ def stages() -> Iterator[str]:
         "## Criteria",
         "",
     ]
-    about = ((f"`{name}`", title, WAITS[name]) for name, title in TITLES.items())
+    about = ((f"`{name}`", text.title, text.waiting) for name, text in CRITERIA.items())
     yield from _table(("name", "title", "while it is not met"), about)
 
 
@@ -240,7 +240,7 @@ def columns() -> Iterator[str]:
         "`participants.csv` above.",
         "",
     ]
-    safe = Choice(comments=True)
+    safe = ExportOptions(comments=True)
     for task, names in {
         "answers": psych_ds.answer_columns(safe),
         "participants": psych_ds.participant_columns(safe),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
-from lore_active.simulation.observers import Habits
+from lore_active.simulation.observers import ObserverNoise
 from server.auth.passwords import set_password
 from server.learning.worker import Worker
 from server.report.report import report as make_report
@@ -46,7 +46,7 @@ TOGETHER = 6
 ANSWER_MS = 500
 ODD = {
     7: {"always": "left", "rt_ms": 260.0},
-    9: {"habits": Habits(noise=0.1, lapse=0.9), "rt_ms": 700.0, "blur": 0.35},
+    9: {"habits": ObserverNoise(noise=0.1, lapse=0.9), "rt_ms": 700.0, "blur": 0.35},
 }
 
 
@@ -70,7 +70,7 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
         while len(people) < TOGETHER:
             arrived += 1
             options: dict[str, Any] = {
-                "habits": Habits(noise=0.08, lapse=0.02),
+                "habits": ObserverNoise(noise=0.08, lapse=0.02),
                 **ODD.get(arrived, {}),
             }
             people.append(Person(service, space, arrived, name=f"5f{arrived:06x}c", **options))

@@ -16,7 +16,13 @@ from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import as_pairs
-from lore_active.rank.cross_validation import FOLDS, Gap, best_temperature, folds, paired_difference
+from lore_active.rank.cross_validation import (
+    FOLDS,
+    LossDifference,
+    best_temperature,
+    folds,
+    paired_difference,
+)
 from lore_active.types import Floats, HeldOut, Mapper
 
 # Squared ratio of the answers' temperature to the spread of the space. Three times the true one
@@ -25,7 +31,7 @@ NOISES = (0.06, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
-class Asker:
+class AcquisitionModel:
     """An embedding to ask with, and `wider`, the same with one dimension more.
 
     `accuracy` is the share of the answers to unselected questions that fits without them
@@ -46,12 +52,12 @@ class Asker:
 
 def chosen(
     triplets: Triplets,
-    unselected: NDArray[np.bool_],
+    model_independent: NDArray[np.bool_],
     seed: int,
     most: int,
-    previous: Asker | None = None,
+    previous: AcquisitionModel | None = None,
     mapper: Mapper = map,
-) -> tuple[Asker, dict[int, Gap]]:
+) -> tuple[AcquisitionModel, dict[int, LossDifference]]:
     """Cross-validate ranks up to `most`, and noise; fit all answers with those that predict best.
 
     Ranks and noises are compared each at its best temperature: what counts here is which margins
@@ -64,26 +70,26 @@ def chosen(
         key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
     }
     rank, noise = min(losses, key=lambda key: float(losses[key].mean()))
-    column = table[rank, noise][unselected]
+    column = table[rank, noise][model_independent]
     pairs, count = as_pairs(triplets), len(triplets)
-    fits = map_embedding.chain(pairs, count, noise, rank + 1, fine=True)
+    fits = map_embedding.fits_by_rank(pairs, count, noise, rank + 1, fine=True)
     for start in () if previous is None else (previous.embedding, previous.wider):
         # The answers leave several optima, and the last one's may be lower than a cold fit's.
         width = start.shape[1]
         if width in fits:
             warm = map_embedding.fitted(pairs, count, noise, start, fine=True)
             fits[width] = min(fits[width], warm, key=lambda one: one[1])
-    asker = Asker(
+    acquisition = AcquisitionModel(
         embedding=fits[rank][0],
         wider=fits[rank + 1][0],
         noise=noise,
         accuracy=float(np.mean(0.5 * (1.0 + np.sign(column)))) if len(column) else 0.5,
         judged=len(column),
     )
-    return asker, _steps(losses, most)
+    return acquisition, _steps(losses, most)
 
 
-def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, Gap]:
+def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, LossDifference]:
     """By rank: the loss in one dimension more against its own, each at its best noise."""
     best = {
         rank: min((losses[rank, noise] for noise in NOISES), key=lambda one: float(one.mean()))
@@ -92,11 +98,11 @@ def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, Gap]
     return {rank: paired_difference(best[rank + 1], best[rank]) for rank in range(1, most)}
 
 
-def refitted(triplets: Triplets, last: Asker) -> Asker:
+def refitted(triplets: Triplets, last: AcquisitionModel) -> AcquisitionModel:
     """The same after some more answers."""
     triplets.refuse_weights("the acquisition model")
     pairs, count = as_pairs(triplets), len(triplets)
-    return Asker(
+    return AcquisitionModel(
         embedding=map_embedding.fitted(pairs, count, last.noise, last.embedding, fine=True)[0],
         wider=map_embedding.fitted(pairs, count, last.noise, last.wider, fine=True)[0],
         noise=last.noise,
@@ -118,7 +124,7 @@ def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldO
         return {
             (rank, noise): margins(fitted, test)
             for noise in NOISES
-            for rank, (fitted, _) in map_embedding.chain(
+            for rank, (fitted, _) in map_embedding.fits_by_rank(
                 pairs, len(rest), noise, most, fine=False
             ).items()
         }

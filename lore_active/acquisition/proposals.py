@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.acquisition.model import Asker
-from lore_active.acquisition.selectors import Knowledge, Selector
+from lore_active.acquisition.model import AcquisitionModel
+from lore_active.acquisition.selectors import Selector, SelectorState
 from lore_active.questions.pool import Questions, keys
 from lore_active.questions.question import Purpose
 
@@ -18,7 +18,7 @@ TEMPERATURE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Proposal:
     """A question chosen, what for, and its selector's score."""
 
     row: NDArray[np.int64]
@@ -26,7 +26,7 @@ class Choice:
     score: float
 
 
-def sides_drawn(choose: Callable[[], list[Choice]], rng: np.random.Generator) -> list[Choice]:
+def sides_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) -> list[Proposal]:
     """What is chosen, as rows (anchor, left, right) with a coin thrown for the sides of each."""
     chosen = choose()
     flips = rng.random(len(chosen)) < 0.5
@@ -36,39 +36,41 @@ def sides_drawn(choose: Callable[[], list[Choice]], rng: np.random.Generator) ->
     ]
 
 
-def covering(
+def coverage_design(
     n: int,
-    known: Knowledge,
+    known: SelectorState,
     as_anchor: NDArray[np.int64],
     as_option: NDArray[np.int64],
     rng: np.random.Generator,
-) -> list[Choice]:
+) -> list[Proposal]:
     """Questions about the items asked least so far."""
     anchors, options, taken = as_anchor.copy(), as_option.copy(), set(known.taken)
     chosen = []
     for _ in range(n):
         found = known.source.covering(anchors, options, taken, rng)
         if len(found):
-            chosen.append(Choice(found[0], "cover", 0.0))
+            chosen.append(Proposal(found[0], "cover", 0.0))
             taken |= _keys(found, known)
     return chosen
 
 
 def informative(
     n: int,
-    known: Knowledge,
-    asker: Asker,
+    known: SelectorState,
+    acquisition: AcquisitionModel,
     selector: Selector,
     random_share: float,
-    widen: float,
+    exploration_share: float,
     rng: np.random.Generator,
-) -> list[Choice]:
+) -> list[Proposal]:
     """Active questions, mixed with random ones that keep the accuracy honest."""
     is_random = rng.random(n) < random_share
     uniform = known.source.new(int(is_random.sum()), known.taken, rng)
     free = replace(known, taken=known.taken | _keys(uniform, known))
-    active = iter(_active(int(n - is_random.sum()), free, asker, selector, widen, rng))
-    randoms: Iterator[Choice] = (Choice(row, "random", 0.0) for row in uniform)
+    active = iter(
+        _active(int(n - is_random.sum()), free, acquisition, selector, exploration_share, rng)
+    )
+    randoms: Iterator[Proposal] = (Proposal(row, "random", 0.0) for row in uniform)
     # Either kind may run out before the other.
     mixed = (next(randoms if one else active, None) for one in is_random)
     return [one for one in mixed if one is not None]
@@ -76,12 +78,12 @@ def informative(
 
 def _active(
     count: int,
-    known: Knowledge,
-    asker: Asker,
+    known: SelectorState,
+    acquisition: AcquisitionModel,
     selector: Selector,
-    widen: float,
+    exploration_share: float,
     rng: np.random.Generator,
-) -> list[Choice]:
+) -> list[Proposal]:
     """Active questions, now and then for the model with a dimension more.
 
     A model of too low a rank sees no use in questions about what it lacks; asked for by a
@@ -89,14 +91,14 @@ def _active(
     """
     if not count:
         return []
-    wide = asker.wider.shape[1] > 0 and rng.random() < widen
-    embedding = asker.wider if wide else asker.embedding
+    wide = acquisition.wider.shape[1] > 0 and rng.random() < exploration_share
+    embedding = acquisition.wider if wide else acquisition.embedding
     picks = selector.pick(replace(known, embedding=embedding, temperature=TEMPERATURE), count, rng)
     return [
-        Choice(row, "active", float(score))
+        Proposal(row, "active", float(score))
         for row, score in zip(picks.questions, picks.scores, strict=True)
     ]
 
 
-def _keys(rows: Questions, known: Knowledge) -> set[int]:
+def _keys(rows: Questions, known: SelectorState) -> set[int]:
     return {int(key) for key in keys(rows, known.n_objects)}

@@ -11,9 +11,9 @@ from scipy.linalg import lapack
 
 from lore_active.acquisition.candidates import Candidates, Gradients
 from lore_active.embedding import information
-from lore_active.embedding.covariance import MOST_COORDINATES, factored
+from lore_active.embedding.covariance import MAX_COORDINATES, factored
 from lore_active.errors import InvalidParameter
-from lore_active.questions.pool import Questions, Source, draw
+from lore_active.questions.pool import Questions, QuestionSource, draw
 from lore_active.reproducibility import one_thread
 from lore_active.types import Floats
 
@@ -26,7 +26,7 @@ SHORTLIST_EACH = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class SelectorState:
     """What a selector may know: the model, what has been answered, and what is out.
 
     `answered` holds rows (anchor, nearer, farther), `pending` rows (anchor, left, right) still
@@ -39,7 +39,7 @@ class Knowledge:
     answered: Questions
     pending: Questions
     taken: Set[int]
-    source: Source
+    source: QuestionSource
 
     @property
     def n_objects(self) -> int:
@@ -48,7 +48,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True, eq=False)
-class Picks:
+class Selection:
     """Questions in the order they should be asked, each with its score."""
 
     questions: Questions
@@ -63,7 +63,7 @@ class Selector(Protocol):
         """What it is called in settings."""
         ...
 
-    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Up to `count` different questions, none of them taken."""
         ...
 
@@ -73,10 +73,10 @@ class RandomSelector:
 
     name = "random"
 
-    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Up to `count` different questions, none of them taken."""
         rows = known.source.new(count, known.taken, rng)
-        return Picks(rows, np.zeros(len(rows)))
+        return Selection(rows, np.zeros(len(rows)))
 
 
 class UncertaintySelector:
@@ -84,7 +84,7 @@ class UncertaintySelector:
 
     name = "uncertainty"
 
-    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Up to `count` different questions, none of them taken."""
         rows = known.source.new(POOL, known.taken, rng)
         near, far = (
@@ -92,9 +92,9 @@ class UncertaintySelector:
             for k in (1, 2)
         )
         scores = -np.abs(far - near)
-        turn = Turns(known, count)
+        turn = AnchorBalance(known, count)
         picked = [turn.best(rows, scores) for _ in range(min(count, len(rows)))]
-        return Picks(rows[picked], scores[picked])
+        return Selection(rows[picked], scores[picked])
 
 
 class FisherSelector:
@@ -108,9 +108,9 @@ class FisherSelector:
 
     name = "fisher"
 
-    def pick(self, known: Knowledge, count: int, rng: np.random.Generator) -> Picks:
+    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Up to `count` different questions, none of them taken."""
-        if known.embedding.size > MOST_COORDINATES:
+        if known.embedding.size > MAX_COORDINATES:
             return UncertaintySelector().pick(known, count, rng)
         z = np.ascontiguousarray(known.embedding)
         covariance = coordinate_covariance(known)
@@ -120,7 +120,7 @@ class FisherSelector:
         best_first = np.argsort(-candidates.scores(), kind="stable")
         candidates.narrow(best_first[: SHORTLIST + SHORTLIST_EACH * count], learn=count)
         rows = candidates.rows
-        turn = Turns(known, count)
+        turn = AnchorBalance(known, count)
         picked, scores = [], []
         for _ in range(min(count, len(rows))):
             score = candidates.scores()
@@ -128,7 +128,7 @@ class FisherSelector:
             picked.append(best)
             scores.append(score[best])
             candidates.learn(best)
-        return Picks(rows[picked], np.array(scores))
+        return Selection(rows[picked], np.array(scores))
 
     @staticmethod
     def _targets(z: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
@@ -144,7 +144,7 @@ class FisherSelector:
         return np.ascontiguousarray(images.T)
 
 
-def coordinate_covariance(known: Knowledge) -> Floats:
+def coordinate_covariance(known: SelectorState) -> Floats:
     """Covariance of all coordinates: inverse of the answers' information and a weak prior.
 
     The prior holds each coordinate to the spread of its axis; without it the space's position and
@@ -161,10 +161,10 @@ def coordinate_covariance(known: Knowledge) -> Floats:
     return matrix
 
 
-class Turns:
+class AnchorBalance:
     """Lets anchors take turns, so that no item is asked about much more than the others."""
 
-    def __init__(self, known: Knowledge, count: int) -> None:
+    def __init__(self, known: SelectorState, count: int) -> None:
         self._used = np.bincount(known.pending[:, 0], minlength=known.n_objects)
         self._slack = count // known.n_objects
         self._free: np.ndarray | None = None

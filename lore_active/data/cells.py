@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.columns import Table, at_start, float_of, is_missing, is_number, text_of
+from lore_active.data.columns import AnswerTable, at_start, float_of, is_missing, is_number, text_of
 from lore_active.data.lookalikes import look_alike, peculiar, unified
 from lore_active.errors import InvalidTriplets
 
@@ -18,7 +18,7 @@ Rows = NDArray[Any]
 Labels = tuple[str, ...] | None
 
 
-def numbered(table: Table, labels: Sequence[str] | None) -> tuple[Rows, Labels]:
+def numbered(table: AnswerTable, labels: Sequence[str] | None) -> tuple[Rows, Labels]:
     """The table's rows as whole numbers, and what these are called, if anything.
 
     labels: the items that there are, in their order. None: those that occur, sorted. Empty: items
@@ -221,7 +221,7 @@ def _named(rows: Rows, labels: tuple[str, ...], place: Place) -> Rows:
     return np.array(labels, dtype=object)[rows]
 
 
-def names_of(rows: Rows, table: Table, count: int) -> Labels:
+def names_of(rows: Rows, table: AnswerTable, count: int) -> Labels:
     """What `count` numbered items are called, where the table has names beside the numbers."""
     if table.names is None:
         return None

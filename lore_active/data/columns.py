@@ -75,7 +75,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Table:
+class AnswerTable:
     """Rows of three cells as they were in a file or frame, and where each row was.
 
     names: the same cells by name, where the source has both numbers and names. labels: the names
@@ -174,7 +174,7 @@ def names_a_column(cell: str) -> bool:
     return cell.casefold() in {*FIRST[0], *FIRST[1]}
 
 
-def answers_in(sheet: Sheet) -> Table | None:
+def answers_in(sheet: Sheet) -> AnswerTable | None:
     """The sheet's answers, by the names of its columns; None where they are not understood.
 
     Columns that say what was asked, but not what was chosen, give questions.
@@ -191,7 +191,7 @@ def answers_in(sheet: Sheet) -> Table | None:
         kept = kept[answered]
     else:
         rows = stacked(cells)
-    return Table(
+    return AnswerTable(
         sheet.name,
         rows,
         sheet.lines,
@@ -203,7 +203,7 @@ def answers_in(sheet: Sheet) -> Table | None:
     )
 
 
-def named_or_three(sheet: Sheet) -> Table:
+def named_or_three(sheet: Sheet) -> AnswerTable:
     """The sheet's answers by the names of its columns, or by their order if there are three."""
     table = answers_in(sheet)
     if table is not None:
@@ -215,7 +215,7 @@ def named_or_three(sheet: Sheet) -> Table:
             f"{known_headers()}; or exactly three columns in the order anchor, nearer, farther."
         )
     first = _cells(sheet, 0)
-    return Table(sheet.name, stacked([_cells(sheet, k, len(first)) for k in range(3)]))
+    return AnswerTable(sheet.name, stacked([_cells(sheet, k, len(first)) for k in range(3)]))
 
 
 def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:

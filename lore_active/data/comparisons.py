@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lore_active.data.cells import COLUMNS, Labels, Place, names_of, numbered
-from lore_active.data.columns import Table, at_start, named_or_three
+from lore_active.data.columns import AnswerTable, at_start, named_or_three
 from lore_active.data.formats import read_table
 from lore_active.data.frames import sheet_of
 from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.types import Floats, Indices
 
-FEWEST_ITEMS = 3
+MIN_ITEMS = 3
 # Far beyond any set of stimuli, and what memory and time of a fit can bear.
 MAX_ITEMS = 100_000
 # So many items may be numbered with any gaps; of more, half must occur.
@@ -128,7 +128,7 @@ def as_triplets(
     if isinstance(source, Triplets):
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
         weights = source.weight if source.weighted else None
-        table = Table("", rows, None, weights, source.labels, kind="answers")
+        table = AnswerTable("", rows, None, weights, source.labels, kind="answers")
         n_objects = n_objects or source.n_objects
     else:
         table = _table(source)
@@ -144,8 +144,8 @@ def as_triplets(
     return Triplets(a, i, j, weights_of(table, sample_weight, len(a)), count, known)
 
 
-def _table(source: Any) -> Table:
-    if isinstance(source, Table):
+def _table(source: Any) -> AnswerTable:
+    if isinstance(source, AnswerTable):
         return source
     if isinstance(source, (str, os.PathLike)):
         return read_table(source)
@@ -157,8 +157,8 @@ def _table(source: Any) -> Table:
     if not isinstance(source, (list, tuple, np.ndarray)) and hasattr(source, "__array__"):
         array = np.asarray(source)
         if array.ndim == 2:
-            return Table("", array)
-    return Table("", source)
+            return AnswerTable("", array)
+    return AnswerTable("", source)
 
 
 def _fail(message: str) -> NoReturn:
@@ -170,7 +170,7 @@ def _item_count(rows: NDArray[Any], n_objects: int | None, labels: Labels, place
         return _counted(rows, place) if labels is None else len(labels)
     if isinstance(n_objects, bool) or not isinstance(n_objects, (int, np.integer)):
         raise InvalidParameter(f"n_objects is {n_objects!r}, but must be a whole number.")
-    if n_objects < FEWEST_ITEMS:
+    if n_objects < MIN_ITEMS:
         raise InvalidParameter(f"n_objects is {n_objects}, but a triplet needs three items.")
     if n_objects > MAX_ITEMS:
         raise InvalidParameter(f"n_objects is {n_objects}, but must be at most {MAX_ITEMS}.")
@@ -187,7 +187,7 @@ def _counted(rows: NDArray[Any], place: Place) -> int:
     cure = "Number the items 0, 1, 2, …, or give them as labels (text)"
     if highest >= MAX_ITEMS:
         _fail(f"{where} is too large: there can be at most {MAX_ITEMS} items. {cure}.")
-    count = max(int(highest) + 1, FEWEST_ITEMS)
+    count = max(int(highest) + 1, MIN_ITEMS)
     used = np.count_nonzero(np.bincount(rows[rows >= 0].astype(np.int64)))
     if count > FREELY_NUMBERED and count > 2 * used:
         _fail(
@@ -218,7 +218,7 @@ def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
         )
 
 
-def _aligned(values: NDArray[Any], table: Table, count: int, what: str) -> NDArray[Any]:
+def _aligned(values: NDArray[Any], table: AnswerTable, count: int, what: str) -> NDArray[Any]:
     """One value for each row of the source, without those of rows that were set aside."""
     total = count + table.set_aside
     if values.shape != (total,):
@@ -227,7 +227,7 @@ def _aligned(values: NDArray[Any], table: Table, count: int, what: str) -> NDArr
     return values if table.kept is None else values[table.kept]
 
 
-def first_nearer(table: Table, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
+def first_nearer(table: AnswerTable, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
     """Whether each row's first option is nearer: always, unless `y` or the table says otherwise."""
     if y is not None and (table.kind == "answers" or table.responses is not None):
         _fail("Which option is nearer is known without y: y is for questions.")
@@ -255,7 +255,7 @@ def first_nearer(table: Table, y: ArrayLike | None, count: int) -> NDArray[np.bo
     return np.asarray(values == 1)
 
 
-def weights_of(table: Table, sample_weight: ArrayLike | None, count: int) -> Floats:
+def weights_of(table: AnswerTable, sample_weight: ArrayLike | None, count: int) -> Floats:
     """How much each of the table's answers counts."""
     if sample_weight is not None and table.weights is not None:
         _fail("The answers have weights of their own: pass no sample_weight, or leave them out.")

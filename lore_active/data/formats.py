@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lore_active.data.columns import (
     WEIGHT,
+    AnswerTable,
     Sheet,
-    Table,
     answers_in,
     is_header,
     is_number,
@@ -32,13 +32,13 @@ from lore_active.errors import InvalidTriplets
 from lore_active.types import Floats
 
 # A hundred million answers with weights.
-MOST_UNPACKED_BYTES = 4_000_000_000
+MAX_UNPACKED_BYTES = 4_000_000_000
 # What arrays are called that say whether the first option is nearer.
 RESPONSES = ("responses", "response", "y")
 LABELS = ("labels", "items")
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
+def read_table(path: str | os.PathLike[str]) -> AnswerTable:
     """Read a CSV, `.npy` or `.npz` file of answers."""
     file = Path(path)
     try:
@@ -53,7 +53,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         raise InvalidTriplets(f"{file} may not be read by this user.") from None
 
 
-def _read_csv(file: Path) -> Table:
+def _read_csv(file: Path) -> AnswerTable:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             text = stream.read()
@@ -94,7 +94,7 @@ def _read_csv(file: Path) -> Table:
             f"that is understood. {known_headers()}. Three columns without a header are taken "
             "too, if their first row names items that occur again."
         )
-    return Table(file.name, rows, lines)
+    return AnswerTable(file.name, rows, lines)
 
 
 def _strange(rows: list[list[str]]) -> list[bool]:
@@ -118,7 +118,7 @@ def _sheet(name: str, rows: list[list[str]], lines: list[int]) -> Sheet:
     return Sheet(name, header, column, lines[1:])
 
 
-def _read_numpy(file: Path) -> Table:
+def _read_numpy(file: Path) -> AnswerTable:
     try:
         with file.open("rb") as stream:
             _refuse_bomb(stream, file.name)
@@ -126,7 +126,7 @@ def _read_numpy(file: Path) -> Table:
             if isinstance(content, np.ndarray):
                 sheet = sheet_of(content)
                 return (
-                    Table(file.name, content)
+                    AnswerTable(file.name, content)
                     if sheet is None
                     else named_or_three(replace(sheet, name=file.name))
                 )
@@ -137,7 +137,7 @@ def _read_numpy(file: Path) -> Table:
     return _of_arrays(file.name, arrays)
 
 
-def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
+def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> AnswerTable:
     labels = _one_of(name, arrays, LABELS)
     known = None
     if labels is not None and labels.ndim == 1:
@@ -146,13 +146,13 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
     if "triplets" in columns:
         responses = _one_of(name, columns, RESPONSES)
         weights = _one_of(name, columns, WEIGHT)
-        return Table(name, columns["triplets"], None, weights, known, responses=responses)
+        return AnswerTable(name, columns["triplets"], None, weights, known, responses=responses)
     header = list(columns)
     table = answers_in(Sheet(name, header, lambda k: columns[header[k]]))
     if table is not None:
         return replace(table, labels=known)
     if len(arrays) == 1:
-        return Table(name, next(iter(arrays.values())))
+        return AnswerTable(name, next(iter(arrays.values())))
     raise InvalidTriplets(
         f"{name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
         "'anchor', 'nearer' and 'farther'."
@@ -176,10 +176,10 @@ def _refuse_bomb(stream: BinaryIO, name: str) -> None:
     with ZipFile(stream) as archive:
         size = sum(member.file_size for member in archive.infolist())
     stream.seek(0)
-    if size > MOST_UNPACKED_BYTES:
+    if size > MAX_UNPACKED_BYTES:
         raise InvalidTriplets(
             f"{name} would unpack to {size / 1e9:.1f} GB, but at most "
-            f"{MOST_UNPACKED_BYTES / 1e9:g} GB are taken."
+            f"{MAX_UNPACKED_BYTES / 1e9:g} GB are taken."
         )
 
 

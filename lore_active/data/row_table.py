@@ -14,7 +14,7 @@ ROOM = 1.125
 NOTHING = -1
 
 
-class Table:
+class RowTable:
     """Rows of one `dtype` (of a number, of several with names, or of a fixed count of them)."""
 
     def __init__(self, dtype: DTypeLike) -> None:

@@ -14,7 +14,7 @@ from lore_active.reproducibility import one_thread
 from lore_active.types import Floats
 
 # Beyond this many coordinates the matrix is too large to hold.
-MOST_COORDINATES = 4000
+MAX_COORDINATES = 4000
 
 
 def factored(z: Floats, asked: Iterable[Questions], temperature: float, prior: Floats) -> Floats:

@@ -44,7 +44,7 @@ def penalty_slope(scale: Floats, lam: float, power: float) -> Floats:
 
 
 @kernel
-def imbalance(z: Floats, grad: Floats, scale: Floats, slope: Floats) -> float:
+def stationarity(z: Floats, grad: Floats, scale: Floats, slope: Floats) -> float:
     """How far z is from stationary: the loss's gradient and the penalty's must cancel.
 
     z stands on its principal axes with singular values `scale`. The norm of the sum over the
@@ -77,7 +77,7 @@ def full_gradient(
 
 
 @kernel
-def polish(
+def refine(
     start: Floats,
     first: Indices,
     second: Indices,
@@ -207,7 +207,7 @@ def descend(
     if alive == 0:
         return z, scale, objective, 0.0, 0, curvature
     grad = gradient_at(z, first, second, distance, pull)
-    off = imbalance(z, grad, scale, penalty_slope(scale, lam, power))
+    off = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
     ahead = z
     loss_ahead = loss
     grad_ahead = grad
@@ -221,7 +221,7 @@ def descend(
                 break
             checkpoint = objective
         if steady >= POLISH_PATIENCE and off < POLISH_FROM:
-            z, scale, objective, off, taken = polish(
+            z, scale, objective, off, taken = refine(
                 z,
                 first,
                 second,
@@ -299,7 +299,7 @@ def descend(
             iterations == most or curvature * np.sqrt(squared) < 3.0 * POLISH_FROM * norm_of(slope)
         ):
             grad = gradient_at(z, first, second, distance, pull)
-            off = imbalance(z, grad, scale, penalty_slope(scale, lam, power))
+            off = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
         longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
         push = (momentum - 1.0) / longer
         momentum = longer

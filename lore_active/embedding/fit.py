@@ -8,7 +8,7 @@ import numpy as np
 
 from lore_active.embedding.lift import lifted, steepest_directions, trimmed
 from lore_active.embedding.pairs import Pairs
-from lore_active.embedding.solver import Settings, Solution, solve
+from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.types import Floats
 
 # Spread of a cold start's items along one axis: wide, so that items can pass each other.
@@ -21,7 +21,7 @@ EASE_TOLERANCE = 0.1
 
 def fit(
     pairs: Pairs,
-    settings: Settings,
+    settings: SolverSettings,
     start: Floats | None = None,
     curvature: float | None = None,
     certify: bool = True,
@@ -56,7 +56,7 @@ def fit(
     return replace(best, iterations=iterations)
 
 
-def spectral_start(pairs: Pairs, settings: Settings) -> Floats:
+def spectral_start(pairs: Pairs, settings: SolverSettings) -> Floats:
     """A start made from the answers alone: the directions in which coinciding items want apart."""
     count = min(settings.n_components, pairs.n_objects - 1)
     together = np.zeros((pairs.n_objects, 1))

@@ -11,11 +11,11 @@ import numpy as np
 
 from lore_active.embedding import kernels
 from lore_active.embedding.pairs import Pairs
-from lore_active.embedding.solver import Settings, Solution, solve
+from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.types import Floats
 
 # A lower objective counts when it is lower by more than the solver's own inexactness.
-LEAST_GAIN = 1e-5
+MIN_GAIN = 1e-5
 # Length of a new dimension at the start of its race, relative to the longest one there is.
 LIFT_LENGTH = 0.5
 
@@ -39,7 +39,7 @@ def steepest_directions(pairs: Pairs, embedding: Floats, margin: float, count: i
     return np.asarray(vectors[:, falling] * np.sqrt(values[falling] / values[0]))
 
 
-def lifted(pairs: Pairs, solution: Solution, settings: Settings) -> Solution | None:
+def lifted(pairs: Pairs, solution: Solution, settings: SolverSettings) -> Solution | None:
     """The better solution that one more dimension leads to, or None if there is none."""
     if solution.rank >= min(settings.n_components, pairs.n_objects - 1):
         return None
@@ -48,17 +48,19 @@ def lifted(pairs: Pairs, solution: Solution, settings: Settings) -> Solution | N
         return None
     longest = solution.singular_values[0] if solution.rank else np.sqrt(pairs.n_objects)
     start = np.column_stack([solution.embedding, direction * (LIFT_LENGTH * longest)])
-    return _race(pairs, start, solution, settings)
+    return _early_stopped(pairs, start, solution, settings)
 
 
-def trimmed(pairs: Pairs, solution: Solution, settings: Settings) -> Solution | None:
+def trimmed(pairs: Pairs, solution: Solution, settings: SolverSettings) -> Solution | None:
     """The better solution without the weakest dimension, or None if there is none."""
     if solution.rank == 0:
         return None
     start = solution.embedding[:, :-1] if solution.rank > 1 else np.zeros((pairs.n_objects, 1))
-    return _race(pairs, start, solution, settings)
+    return _early_stopped(pairs, start, solution, settings)
 
 
-def _race(pairs: Pairs, start: Floats, best: Solution, settings: Settings) -> Solution | None:
+def _early_stopped(
+    pairs: Pairs, start: Floats, best: Solution, settings: SolverSettings
+) -> Solution | None:
     found = solve(pairs, start, settings, best.curvature, goal=best.objective)
-    return found if found.objective < best.objective * (1.0 - LEAST_GAIN) else None
+    return found if found.objective < best.objective * (1.0 - MIN_GAIN) else None

@@ -12,7 +12,7 @@ from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.embedding.fit import fit, random_start
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.errors import InvalidParameter, NotFitted
 from lore_active.types import Floats
 
@@ -105,7 +105,7 @@ class LORE:
         sample_weight: how much each answer counts.
         n_objects: the number of items, if not all of them occur. init: coordinates to start from.
         """
-        settings = Settings(
+        settings = SolverSettings(
             lam=self.lam,
             power=self.p,
             margin=self.margin,

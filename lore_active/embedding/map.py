@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from lore_active.embedding import algebra, kernels
 from lore_active.embedding.fit import spectral_start
 from lore_active.embedding.pairs import Pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.types import Floats
 
 # Relative fall of the objective in one iteration at which a fit ends, and how many it may take.
@@ -22,14 +22,14 @@ ROUGH_ITERATIONS, FINE_ITERATIONS = 50, 200
 COLD_SPREAD = 0.3
 
 
-def chain(
+def fits_by_rank(
     pairs: Pairs, count: int, noise: float, most: int, fine: bool, least: int = 1
 ) -> dict[int, tuple[Floats, float]]:
     """Fits by rank, with their objectives.
 
     A cold one in `most` dimensions, then without the weakest, down to `least`.
     """
-    start = spectral_start(pairs, Settings(n_components=most))
+    start = spectral_start(pairs, SolverSettings(n_components=most))
     missing = most - start.shape[1]
     if missing:
         seeded = np.random.default_rng(missing).normal(size=(pairs.n_objects, missing))

@@ -8,7 +8,7 @@ import numpy as np
 
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.kernels import SMOOTHING
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.types import Floats
 
 # Tikhonov term of the alignment: keeps it defined when a dimension is empty.
@@ -24,7 +24,7 @@ def margins(embedding: Floats, triplets: Any) -> Floats:
     return np.asarray(far - near)
 
 
-def objective(embedding: Floats, triplets: Any, settings: Settings) -> float:
+def objective(embedding: Floats, triplets: Any, settings: SolverSettings) -> float:
     """What a fit minimises, at this embedding: mean loss of the answers plus rank penalty."""
     answers = as_triplets(triplets, n_objects=len(embedding))
     anchor = embedding[answers.anchor]

@@ -21,7 +21,7 @@ MAX_COMPONENTS = 10_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """What is minimised, and how exactly.
 
     lam: weight of the rank penalty. power: its exponent p in (0, 1]. margin: by how much the
@@ -72,7 +72,7 @@ class Solution:
     embedding: Floats
     singular_values: Floats
     objective: float
-    imbalance: float
+    stationarity: float
     iterations: int
     converged: bool
     curvature: float
@@ -86,7 +86,7 @@ class Solution:
 def solve(
     pairs: Pairs,
     start: Floats,
-    settings: Settings,
+    settings: SolverSettings,
     curvature: float | None = None,
     goal: float = math.inf,
 ) -> Solution:
@@ -120,7 +120,7 @@ def solve(
         embedding=embedding,
         singular_values=scale,
         objective=objective,
-        imbalance=off,
+        stationarity=off,
         iterations=iterations,
         converged=off <= settings.tolerance,
         curvature=curvature,

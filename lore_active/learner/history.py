@@ -11,20 +11,27 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, Table, item_type
+from lore_active.data.row_table import NOTHING, RowTable, item_type
 from lore_active.errors import InvalidParameter
-from lore_active.questions.pool import Questions, Taken, keys
-from lore_active.questions.question import AlreadyTold, Answer, Purpose, Query, Side, UnknownQuery
+from lore_active.questions.pool import AskedSet, Questions, keys
+from lore_active.questions.question import (
+    AlreadyAnswered,
+    Answer,
+    Purpose,
+    Question,
+    Side,
+    UnknownQuestion,
+)
 
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-STATES = ("open", "told", "skipped")
-OPEN, TOLD, SKIPPED = range(3)
+STATES = ("open", "answered", "skipped")
+OPEN, ANSWERED, SKIPPED = range(3)
 # What happens; the first question asked is question 0, the first answer given answer 0, and so on.
 KINDS = ("ask", "answer", "refit", "audit")
 
 
-class Ledger:
-    """Questions with their states ("open", "told", "skipped"), answers, and what happened when.
+class History:
+    """Questions with their states ("open", "answered", "skipped"), answers, and what happened when.
 
     `seed` is what all questions were drawn with. `as_anchor` and `as_option` count how often each
     item was asked about.
@@ -34,7 +41,7 @@ class Ledger:
         self.n_objects = n_objects
         self.seed = seed
         item = item_type(n_objects)
-        self.asked = Table(
+        self.asked = RowTable(
             [
                 *((name, item) for name in ("anchor", "left", "right")),
                 *((name, np.int8) for name in ("purpose", "state")),
@@ -42,18 +49,18 @@ class Ledger:
                 *((name, np.float64) for name in ("score", "margin")),
             ]
         )
-        self.given = Table(
+        self.given = RowTable(
             [
                 *((name, item) for name in ("anchor", "nearer", "farther")),
                 *((name, np.int32) for name in ("query", "participant")),
             ]
         )
-        self.happened = Table(np.int8)
+        self.occurred = RowTable(np.int8)
         self.participants: list[str] = []
         self.as_anchor = np.zeros(n_objects, dtype=np.int64)
         self.as_option = np.zeros(n_objects, dtype=np.int64)
         self._numbers: dict[str, int] = {}
-        self._taken = Taken()
+        self._taken = AskedSet()
         # How many answers are among them.
         self._merged = 0
         # Participants whose questions are free again.
@@ -61,7 +68,7 @@ class Ledger:
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def enter(self, query: Query, state: str = "open") -> int:
+    def enter(self, query: Question, state: str = "open") -> int:
         """Take note of a question; it gets the next number, whatever number it has."""
         if query.seed[0] != self.seed:
             raise InvalidParameter(f"The question's seed is {query.seed}, but must be {self.seed}.")
@@ -77,11 +84,11 @@ class Ledger:
             )
         )
 
-    def query(self, number: int) -> Query:
+    def query(self, number: int) -> Question:
         """A question by its number."""
         row = self.asked.rows[self._known(number)].item()
         anchor, left, right, purpose, _, version, draw, repeats, score, margin = row
-        return Query(
+        return Question(
             id=int(number),
             anchor=anchor,
             left=left,
@@ -94,14 +101,16 @@ class Ledger:
             repeats=None if repeats == NOTHING else repeats,
         )
 
-    def told(self, number: int) -> bool:
+    def answered(self, number: int) -> bool:
         """Whether a question has been answered."""
-        return bool(self.asked.rows["state"][self._known(number)] == TOLD)
+        return bool(self.asked.rows["state"][self._known(number)] == ANSWERED)
 
     def skip(self, number: int) -> None:
         """Nobody will answer this question."""
-        if self.told(number):
-            raise AlreadyTold(f"Query {number} has been answered already and cannot be skipped.")
+        if self.answered(number):
+            raise AlreadyAnswered(
+                f"Question {number} has been answered already and cannot be skipped."
+            )
         self.asked.rows["state"][number] = SKIPPED
 
     def out(self) -> list[int]:
@@ -116,7 +125,7 @@ class Ledger:
 
     def _known(self, number: int) -> int:
         if not 0 <= number < len(self.asked):
-            raise UnknownQuery(f"There is no query {number}; {len(self.asked)} were asked.")
+            raise UnknownQuestion(f"There is no question {number}; {len(self.asked)} were asked.")
         return number
 
     # ---- answers --------------------------------------------------------------------------------
@@ -126,9 +135,9 @@ class Ledger:
         asked = self.query(number)
         if side not in ("left", "right"):
             raise InvalidParameter(f"side is {side!r}, but must be 'left' or 'right'.")
-        if self.told(number):
-            raise AlreadyTold(f"Query {number} has been answered already.")
-        self.asked.rows["state"][number] = TOLD
+        if self.answered(number):
+            raise AlreadyAnswered(f"Question {number} has been answered already.")
+        self.asked.rows["state"][number] = ANSWERED
         nearer, farther = asked.left, asked.right
         if side == "right":
             nearer, farther = farther, nearer
@@ -149,7 +158,7 @@ class Ledger:
             None if who == NOTHING else self.participants[who],
         )
 
-    def taken(self, out: Sequence[int]) -> Taken:
+    def taken(self, out: Sequence[int]) -> AskedSet:
         """Keys of questions that have an answer or are out; skipped and lapsed ones are free."""
         rows = self.given.rows[self._merged :]
         if self.released:
@@ -162,7 +171,7 @@ class Ledger:
     def release(self, participants: Iterable[str]) -> None:
         """Let what these participants answered be asked again."""
         self.released.update(participants)
-        self._taken, self._merged = Taken(), 0
+        self._taken, self._merged = AskedSet(), 0
 
     def _number(self, participant: str | None) -> int:
         if participant is None:
@@ -176,12 +185,12 @@ class Ledger:
 
     def note(self, kind: str) -> None:
         """Something happened: a question was asked, an answer given, a refit or an audit made."""
-        self.happened.append(KINDS.index(kind))
+        self.occurred.append(KINDS.index(kind))
 
     def events(self) -> Iterator[tuple[str, int]]:
         """What happened: ("ask", query), ("answer", place), ("refit", 0) or ("audit", 0)."""
         asked = given = 0
-        for code in self.happened.rows:
+        for code in self.occurred.rows:
             kind, which = KINDS[code], 0
             if kind == "ask":
                 which, asked = asked, asked + 1
@@ -195,13 +204,13 @@ class Ledger:
         self,
         asked: NDArray[Any],
         given: NDArray[Any],
-        happened: NDArray[Any],
+        occurred: NDArray[Any],
         participants: Sequence[str],
     ) -> None:
         """Everything of another ledger of the same items, into one in which there is nothing."""
         self.asked.extend(asked)
         self.given.extend(given)
-        self.happened.extend(happened)
+        self.occurred.extend(occurred)
         self.participants = list(participants)
         self._numbers = {name: number for number, name in enumerate(participants)}
         items = self.n_objects

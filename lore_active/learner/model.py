@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lore_active.acquisition.model import Asker
-from lore_active.acquisition.selectors import Knowledge, coordinate_covariance
-from lore_active.embedding.covariance import MOST_COORDINATES
+from lore_active.acquisition.model import AcquisitionModel
+from lore_active.acquisition.selectors import SelectorState, coordinate_covariance
+from lore_active.embedding.covariance import MAX_COORDINATES
 from lore_active.rank.cross_validation import RankEvidence
-from lore_active.rank.significance import Share
+from lore_active.rank.significance import Proportion
 from lore_active.reproducibility import one_thread
 from lore_active.types import Floats
 
@@ -31,8 +31,8 @@ class Model:
     temperature: float
     embedding: Floats
     singular_values: Floats
-    picture: Floats
-    asker: Asker
+    aligned: Floats
+    acquisition: AcquisitionModel
     objective: float
 
     def margin(self, anchor: int, left: int, right: int) -> float:
@@ -44,7 +44,7 @@ class Model:
         return float(np.linalg.norm(z[anchor] - z[right])) - near
 
 
-def facing(embedding: Floats, previous: Floats | None) -> Floats:
+def sign_aligned(embedding: Floats, previous: Floats | None) -> Floats:
     """Principal axes in the order and with the signs that fit the previous version best."""
     if embedding.shape[1] == 0:
         return embedding
@@ -56,7 +56,7 @@ def facing(embedding: Floats, previous: Floats | None) -> Floats:
     return np.asarray(embedding * signs)
 
 
-def turned(embedding: Floats, previous: Floats | None) -> Floats:
+def procrustes_aligned(embedding: Floats, previous: Floats | None) -> Floats:
     """The embedding turned and mirrored to lie on the previous picture as closely as it can."""
     if previous is None or embedding.shape[1] == 0 or previous.shape[1] == 0:
         return embedding
@@ -71,7 +71,7 @@ def turned(embedding: Floats, previous: Floats | None) -> Floats:
     )
 
 
-def item_covariances(known: Knowledge) -> Floats | None:
+def item_covariances(known: SelectorState) -> Floats | None:
     """Each item's covariance among the axes (items × rank × rank), or None when too many items.
 
     What no answer can tell, the space's position and turn, is projected out: the ellipses show
@@ -79,7 +79,7 @@ def item_covariances(known: Knowledge) -> Floats | None:
     """
     z = known.embedding
     items, rank = z.shape
-    if rank == 0 or z.size > MOST_COORDINATES:
+    if rank == 0 or z.size > MAX_COORDINATES:
         return None
     covariance = coordinate_covariance(known)
     free = []
@@ -109,8 +109,8 @@ class Estimate:
     lam: float
     temperature: float
     embedding: Floats
-    picture: Floats
+    aligned: Floats
     spectrum: Floats
     evidence: tuple[RankEvidence, ...]
-    progressive: Share
+    progressive: Proportion
     ceiling: float | None

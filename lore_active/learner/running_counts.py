@@ -7,17 +7,17 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, Table
-from lore_active.questions.question import Answer, Query
-from lore_active.rank.significance import Share, wilson
+from lore_active.data.row_table import NOTHING, RowTable
+from lore_active.questions.question import Answer, Question
+from lore_active.rank.significance import Proportion, wilson
 
 # Random questions that tell how good the model is now.
 WINDOW = 200
 # Questions asked twice before consistency is spoken of.
-FEWEST_REPEATS = 10
+MIN_REPEATS = 10
 
 
-class Tally:
+class RunningCounts:
     """Grows answer by answer; begun anew when a participant is excluded or taken back.
 
     `items` are those that occur in an answer.
@@ -27,10 +27,10 @@ class Tally:
         self.items: set[int] = set()
         # By query: the margin predicted when it was asked (NaN: there was no model), and whether
         # the left option was chosen.
-        self._predictions = Table(np.float64)
-        self._left = Table(np.int8)
-        self._rows = Table((np.int64, 3))
-        self._unselected = Table(np.bool_)
+        self._predictions = RowTable(np.float64)
+        self._left = RowTable(np.int8)
+        self._rows = RowTable((np.int64, 3))
+        self._unselected = RowTable(np.bool_)
         self._hits: deque[float] = deque(maxlen=WINDOW)
         self._predicted: deque[float] = deque(maxlen=WINDOW)
         self._agreed = 0
@@ -57,7 +57,7 @@ class Tally:
         self._predictions.extend(margins)
         self._left.extend(np.full(len(margins), NOTHING))
 
-    def count(self, answer: Answer, query: Query | None) -> None:
+    def count(self, answer: Answer, query: Question | None) -> None:
         """Let an answer count: for the fit, for the accuracy, for consistency."""
         if query is not None and query.purpose == "catch":
             return
@@ -87,24 +87,24 @@ class Tally:
         return self._rows.rows
 
     @property
-    def unselected(self) -> NDArray[np.bool_]:
+    def model_independent(self) -> NDArray[np.bool_]:
         """Which of the rows answer questions that no model picked: fair ones to judge one by."""
         return self._unselected.rows
 
     @property
-    def progressive(self) -> Share:
+    def progressive(self) -> Proportion:
         """Share of the latest random questions that were predicted right before being answered."""
         return wilson(float(sum(self._hits)), len(self._hits))
 
     @property
-    def prequential(self) -> Share:
+    def prequential(self) -> Proportion:
         """The same without questions for which there was no prediction: no dimension, or a tie."""
         return wilson(float(sum(self._predicted)), len(self._predicted))
 
     @property
     def ceiling(self) -> float | None:
         """How often a perfect model could be right, from how often people repeat themselves."""
-        if self._repeated < FEWEST_REPEATS:
+        if self._repeated < MIN_REPEATS:
             return None
         agreement = self._agreed / self._repeated
         return float(0.5 * (1.0 + np.sqrt(max(0.0, 2.0 * agreement - 1.0))))

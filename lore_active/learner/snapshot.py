@@ -11,22 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.acquisition.model import Asker
+from lore_active.acquisition.model import AcquisitionModel
 from lore_active.acquisition.selectors import selector_named
 from lore_active.embedding.solver import Solution
 from lore_active.errors import InvalidParameter
-from lore_active.learner.history import KINDS, PURPOSES, STATES, Ledger
-from lore_active.learner.learner import Answer, Learner, Query
+from lore_active.learner.history import KINDS, PURPOSES, STATES, History
+from lore_active.learner.learner import Learner
 from lore_active.learner.model import Model
+from lore_active.questions.question import Answer, Question
 from lore_active.rank.cross_validation import Audit, RankEvidence
 from lore_active.stopping.rules import RankSettled, StoppingRule, Unchanged
 
-FORMAT = 4
-# Questions and answers stood in the document, one by one.
+FORMAT = 5
+# Formats 3 to 5 are read. Until 4, some keys had other names; in 3, questions and answers were in
+# the document, one by one.
+OTHER_NAMES = 4
 SPELT_OUT = 3
 Arrays = dict[str, NDArray[Any]]
 # What small numbers in the arrays stand for.
-CODES = {"purpose": list(PURPOSES), "state": list(STATES), "happened": list(KINDS)}
+CODES = {"purpose": list(PURPOSES), "state": list(STATES), "events": list(KINDS)}
 RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
     "rank_settled": RankSettled,
     "unchanged": Unchanged,
@@ -35,12 +38,12 @@ RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
 
 def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
     """The whole state: `load` gives a learner that goes on exactly as this one would."""
-    ledger = learner._ledger
+    history = learner._history
     arrays: Arrays = {
-        "asked": ledger.asked.rows.copy(),
-        "given": ledger.given.rows.copy(),
-        "happened": ledger.happened.rows.copy(),
-        "predictions": learner._tally.predictions.copy(),
+        "asked": history.asked.rows.copy(),
+        "given": history.given.rows.copy(),
+        "events": history.occurred.rows.copy(),
+        "predictions": learner._counts.predictions.copy(),
     }
     rule: Any = learner.stopping
     if learner.stopping.name not in RULES:
@@ -51,14 +54,14 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "seed": learner.seed,
         "selector": learner.selector.name,
         "stopping": asdict(rule),
-        "least_random": learner.least_random,
-        "widen": learner.widen,
+        "min_random": learner.min_random,
+        "exploration_share": learner.exploration_share,
         "lam": learner.lam,
         "asks": learner._asks,
         "version": learner._version,
-        "participants": list(ledger.participants),
+        "participants": list(history.participants),
         "excluded": sorted(learner._excluded),
-        "released": sorted(ledger.released),
+        "released": sorted(history.released),
         "codes": CODES,
         "audits": [
             _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
@@ -71,37 +74,39 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
 
 def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     """A learner from what `dump` gave."""
-    if document.get("format") not in (FORMAT, SPELT_OUT):
+    if document.get("format") not in (FORMAT, OTHER_NAMES, SPELT_OUT):
         raise InvalidParameter(
             f"The snapshot has format {document.get('format')!r}, but this version reads "
-            f"{SPELT_OUT} and {FORMAT}."
+            f"{SPELT_OUT} to {FORMAT}."
         )
+    if document["format"] <= OTHER_NAMES:
+        document, arrays = _renamed(document, arrays)
     rule: StoppingRule = RULES[document["stopping"]["name"]](**document["stopping"])
     learner = Learner(
         document["n_objects"],
         document["seed"],
         selector_named(document["selector"]),
         rule,
-        document["least_random"],
-        document["widen"],
+        document["min_random"],
+        document["exploration_share"],
         lam=document.get("lam"),
     )
     learner._asks = document["asks"]
     learner._version = document["version"]
     learner._excluded = set(document["excluded"])
     if document["format"] == SPELT_OUT:
-        _spelt_out_in(learner._ledger, document)
-        learner._tally.predictions = np.array(document["predictions"], dtype=np.float64)
+        _spelt_out_in(learner._history, document)
+        learner._counts.predictions = np.array(document["predictions"], dtype=np.float64)
     else:
         if document["codes"] != CODES:
             raise InvalidParameter("The snapshot's codes are not those of this version.")
-        learner._ledger.take(
-            arrays["asked"], arrays["given"], arrays["happened"], document["participants"]
+        learner._history.take(
+            arrays["asked"], arrays["given"], arrays["events"], document["participants"]
         )
-        learner._tally.predictions = arrays["predictions"]
-    learner._ledger.release(document.get("released", ()))
-    for place in range(len(learner._ledger.given)):
-        learner._count(learner._ledger.answer(place))
+        learner._counts.predictions = arrays["predictions"]
+    learner._history.release(document.get("released", ()))
+    for place in range(len(learner._history.given)):
+        learner._count(learner._history.answer(place))
     learner._audits = [
         _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
     ]
@@ -110,33 +115,60 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     return learner
 
 
-def _spelt_out_in(ledger: Ledger, document: dict[str, Any]) -> None:
+FORMER_NAMES = {
+    **{"least_random": "min_random", "widen": "exploration_share", "asker": "acquisition"},
+    **{"smooth_above": "map_above", "odds_below": "log_bayes_below"},
+    **{"odds_above": "log_bayes_above", "imbalance": "stationarity", "happened": "events"},
+    **{"model_picture": "model_aligned", "asker_embedding": "acquisition_embedding"},
+    **{"asker_wider": "acquisition_wider"},
+}
+
+
+def _renamed(document: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """A snapshot of format 3 or 4 with the names of this one."""
+
+    def named(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {FORMER_NAMES.get(name, name): named(value) for name, value in part.items()}
+        if isinstance(part, list):
+            return [named(one) for one in part]
+        return "answered" if part == "told" else part
+
+    # In format 3 the key "events" had what "happened" became.
+    return named(document), {FORMER_NAMES.get(name, name): one for name, one in arrays.items()}
+
+
+def _spelt_out_in(history: History, document: dict[str, Any]) -> None:
     for one, state in zip(document["queries"], document["states"], strict=True):
-        ledger.enter(Query(**{**one, "seed": tuple(one["seed"])}), state)
+        history.enter(Question(**{**one, "seed": tuple(one["seed"])}), state)
     for one in document["answers"]:
-        ledger.add(Answer(**one))
+        history.add(Answer(**one))
     for kind, _ in document["events"]:
-        ledger.note(kind)
+        history.note(kind)
 
 
 def _model_out(model: Model, arrays: Arrays) -> dict[str, Any]:
-    for name in ("embedding", "singular_values", "picture"):
+    for name in ("embedding", "singular_values", "aligned"):
         arrays["model_" + name] = getattr(model, name)
     for name in ("embedding", "wider"):
-        arrays["asker_" + name] = getattr(model.asker, name)
+        arrays["acquisition_" + name] = getattr(model.acquisition, name)
     names = ("version", "up_to", "rank", "lam", "temperature", "objective")
     plain: dict[str, Any] = {name: getattr(model, name) for name in names}
-    plain["asker"] = {name: getattr(model.asker, name) for name in ("noise", "accuracy", "judged")}
+    plain["acquisition"] = {
+        name: getattr(model.acquisition, name) for name in ("noise", "accuracy", "judged")
+    }
     return plain
 
 
 def _model_in(plain: dict[str, Any], arrays: Arrays) -> Model:
-    names = ("embedding", "singular_values", "picture")
+    names = ("embedding", "singular_values", "aligned")
     held: dict[str, Any] = {name: np.array(arrays["model_" + name]) for name in names}
-    asking: dict[str, Any] = {
-        name: np.array(arrays["asker_" + name]) for name in ("embedding", "wider")
+    acquisition: dict[str, Any] = {
+        name: np.array(arrays["acquisition_" + name]) for name in ("embedding", "wider")
     }
-    return Model(**{**plain, **held, "asker": Asker(**plain["asker"], **asking)})
+    return Model(
+        **{**plain, **held, "acquisition": AcquisitionModel(**plain["acquisition"], **acquisition)}
+    )
 
 
 def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[str, Any]:
@@ -150,9 +182,9 @@ def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[st
         "evidence": [asdict(one) for one in audit.evidence],
         "below": audit.below,
         "above": audit.above,
-        "smooth_above": audit.smooth_above,
-        "odds_below": audit.odds_below,
-        "odds_above": audit.odds_above,
+        "map_above": audit.map_above,
+        "log_bayes_below": audit.log_bayes_below,
+        "log_bayes_above": audit.log_bayes_above,
         "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
     }
 
@@ -167,11 +199,11 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
         solution=_solution_in(plain["solution"], prefix + "solution_", arrays),
         **{
             name: None if plain[name] is None else tuple(plain[name])
-            for name in ("below", "above", "smooth_above")
+            for name in ("below", "above", "map_above")
         },
-        # Earlier audits weighed no odds.
-        odds_below=plain.get("odds_below"),
-        odds_above=plain.get("odds_above"),
+        # Earlier audits had no marginal likelihoods.
+        log_bayes_below=plain.get("log_bayes_below"),
+        log_bayes_above=plain.get("log_bayes_above"),
     )
 
 
@@ -180,7 +212,7 @@ def _solution_out(solution: Solution | None, prefix: str, arrays: Arrays) -> dic
         return None
     arrays[prefix + "embedding"] = solution.embedding
     arrays[prefix + "singular_values"] = solution.singular_values
-    names = ("objective", "imbalance", "iterations", "converged", "curvature")
+    names = ("objective", "stationarity", "iterations", "converged", "curvature")
     return {name: getattr(solution, name) for name in names}
 
 

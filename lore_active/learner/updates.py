@@ -9,30 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.acquisition import model as acquisition_model
-from lore_active.acquisition.model import Asker
+from lore_active.acquisition.model import AcquisitionModel
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings, Solution, solve
-from lore_active.learner.model import Model, facing, turned
+from lore_active.embedding.solver import Solution, SolverSettings, solve
+from lore_active.learner.model import Model, procrustes_aligned, sign_aligned
 from lore_active.rank import evidence
 from lore_active.rank.cross_validation import LAMBDAS, Audit, compare
-from lore_active.rank.significance import STILL_VOUCHED, VOUCHED
+from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
 # Questions are asked for this many dimensions at least, if that many predict best.
-LEAST_ASKED = 2
+MIN_ASKED = 2
 
 
 def audited(
     triplets: Triplets,
-    unselected: NDArray[np.bool_],
+    model_independent: NDArray[np.bool_],
     seed: int,
     audits: Sequence[Audit],
     previous: Model | None,
     lam: float | None = None,
     mapper: Mapper = map,
-) -> tuple[Audit, Asker]:
+) -> tuple[Audit, AcquisitionModel]:
     """A cross-validation of all answers, and the model that is to ask from now on.
 
     Ranks near that of the last audit are tried first. With `lam` they are judged, and fitted, at
@@ -41,20 +41,29 @@ def audited(
     lambdas = LAMBDAS if lam is None else (lam,)
     last = audits[-1].rank if audits else None
     compared = compare(triplets, seed, 1 if last is None else last, lambdas, mapper)
-    most = min(max(compared.best + 1, LEAST_ASKED), triplets.n_objects - 2)
-    asker, steps = acquisition_model.chosen(
-        triplets, unselected, seed, most, None if previous is None else previous.asker, mapper
+    most = min(max(compared.best + 1, MIN_ASKED), triplets.n_objects - 2)
+    acquisition, steps = acquisition_model.chosen(
+        triplets,
+        model_independent,
+        seed,
+        most,
+        None if previous is None else previous.acquisition,
+        mapper,
     )
-    found = compared.audit(vouched=asker.beyond_guessing >= (STILL_VOUCHED if last else VOUCHED))
-    below, above = evidence.log_odds(triplets, found.rank, (asker.embedding, asker.wider))
+    found = compared.audit(
+        supported=acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM)
+    )
+    below, above = evidence.log_bayes_factors(
+        triplets, found.rank, (acquisition.embedding, acquisition.wider)
+    )
     found = replace(
         found,
         solution=_lowest(triplets, found, previous),
-        smooth_above=steps.get(found.rank),
-        odds_below=below,
-        odds_above=above,
+        map_above=steps.get(found.rank),
+        log_bayes_below=below,
+        log_bayes_above=above,
     )
-    return found, asker
+    return found, acquisition
 
 
 def _lowest(triplets: Triplets, found: Audit, previous: Model | None) -> Solution | None:
@@ -79,7 +88,7 @@ def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:
 
 def published(
     solution: Solution | None,
-    asker: Asker,
+    acquisition: AcquisitionModel,
     last: Audit,
     previous: Model | None,
     n_objects: int,
@@ -91,7 +100,7 @@ def published(
         embedding, spectrum = np.zeros((n_objects, 0)), np.zeros(0)
     else:
         embedding, spectrum = solution.embedding, solution.singular_values
-    faced = facing(embedding, None if previous is None else previous.embedding)
+    faced = sign_aligned(embedding, None if previous is None else previous.embedding)
     return Model(
         version=version,
         up_to=up_to,
@@ -100,12 +109,12 @@ def published(
         temperature=last.temperature,
         embedding=np.ascontiguousarray(faced),
         singular_values=spectrum,
-        picture=turned(faced, None if previous is None else previous.picture),
-        asker=asker,
+        aligned=procrustes_aligned(faced, None if previous is None else previous.aligned),
+        acquisition=acquisition,
         objective=0.0 if solution is None else solution.objective,
     )
 
 
 def _solved(triplets: Triplets, start: Floats, lam: float) -> Solution:
-    settings = Settings(lam, tolerance=REFIT_TOLERANCE, n_components=start.shape[1])
+    settings = SolverSettings(lam, tolerance=REFIT_TOLERANCE, n_components=start.shape[1])
     return solve(as_pairs(triplets), start, settings)

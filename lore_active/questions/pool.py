@@ -18,7 +18,7 @@ def keys(questions: Questions, n_objects: int) -> NDArray[np.int64]:
     return np.asarray((questions[:, 0] * n_objects + low) * n_objects + high, dtype=np.int64)
 
 
-class Taken(Set[int]):
+class AskedSet(Set[int]):
     """Keys of questions that must not come again: a set that costs eight bytes a key."""
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
@@ -33,11 +33,11 @@ class Taken(Set[int]):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, int | np.integer) and bool(self.among(np.array([key]))[0])
 
-    def __or__(self, keys: Iterable[int]) -> Taken:  # type: ignore[override]
+    def __or__(self, keys: Iterable[int]) -> AskedSet:  # type: ignore[override]
         """These and others; costs little where the others are few."""
         more = np.unique(_as_array(keys))
         more = more[~self.among(more)]
-        both = Taken()
+        both = AskedSet()
         both.sorted = np.insert(self.sorted, np.searchsorted(self.sorted, more), more)
         return both
 
@@ -72,7 +72,7 @@ def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
     return np.column_stack([anchor, left, right]).astype(np.int64)
 
 
-class Source(Protocol):
+class QuestionSource(Protocol):
     """Where new questions come from."""
 
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
@@ -102,7 +102,7 @@ class AllQuestions:
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
         want = min(count, count_possible(self._items) - len(taken))
-        held = taken if isinstance(taken, Taken) else Taken(taken)
+        held = taken if isinstance(taken, AskedSet) else AskedSet(taken)
         if 4 * (len(taken) + count) > count_possible(self._items):
             # Few are left: list them all and draw among those.
             rest = _every(self._items)
@@ -145,7 +145,7 @@ class PooledQuestions:
 
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
-        held = taken if isinstance(taken, Taken) else Taken(taken)
+        held = taken if isinstance(taken, AskedSet) else AskedSet(taken)
         free = np.flatnonzero(~held.among(self._keys))
         return np.asarray(self._rows[rng.permutation(free)[:count]])
 

@@ -15,19 +15,19 @@ Side = Literal["left", "right"]
 Purpose = Literal["cover", "random", "active", "repeat", "catch"]
 
 
-class UnknownQuery(LoreError, KeyError):
+class UnknownQuestion(LoreError, KeyError):
     """An answer to a question that was never asked."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
-class AlreadyTold(LoreError, ValueError):
+class AlreadyAnswered(LoreError, ValueError):
     """A second answer to the same question."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Question:
     """A question, and how it came to be asked.
 
     `score` is the selector's, `version` the model's that selected and predicts it (0: none yet),

@@ -17,25 +17,25 @@ from lore_active.data.comparisons import Triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import Pairs, as_pairs
-from lore_active.embedding.solver import Settings, Solution, solve
+from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.questions.pool import keys
-from lore_active.rank.significance import BEYOND_LUCK
+from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.types import Floats, HeldOut, Mapper
 
 # A mean difference of held-out losses, and its standard error.
-Gap = tuple[float, float]
+LossDifference = tuple[float, float]
 LAMBDAS = (0.02, 0.01, 0.0025)
 # All chains of a fold start from one wide fit at a λ that leaves room for many dimensions.
 WIDE_LAMBDA = 0.005
 FOLDS = 5
-MOST_RANKS = 10
+MAX_RANKS = 10
 # Loss of a guess.
 CHANCE = float(np.log(2.0))
 # Judging ranks needs no digits: looser than a published fit, and bounded where answers are so few
 # that the optimum lies far out.
 ROUGH = 3e-2
 FINE = 1e-2
-MOST_ITERATIONS = 150
+MAX_ITERATIONS = 150
 # As many errors worse, and a larger λ is given up for a smaller one.
 STEADY = 3.0
 
@@ -75,11 +75,11 @@ class Audit:
     temperature: float
     evidence: tuple[RankEvidence, ...]
     solution: Solution | None
-    below: Gap | None
-    above: Gap | None
-    smooth_above: Gap | None = None
-    odds_below: float | None = None
-    odds_above: float | None = None
+    below: LossDifference | None
+    above: LossDifference | None
+    map_above: LossDifference | None = None
+    log_bayes_below: float | None = None
+    log_bayes_above: float | None = None
 
 
 def audit(
@@ -107,24 +107,26 @@ def compare(
     every one of `lambdas`; `mapper` runs the folds.
     """
     triplets = triplets.repeated("cross-validation")
-    most = min(MOST_RANKS, expected + 3)
+    most = min(MAX_RANKS, expected + 3)
     while True:
         table = held_out_margins(triplets, seed, most, lambdas, mapper)
         found = Comparison(triplets, most, _by_rank(table, max(lambdas)))
-        if found.best + 1 < most or most == MOST_RANKS:
+        if found.best + 1 < most or most == MAX_RANKS:
             return found
-        most = MOST_RANKS
+        most = MAX_RANKS
 
 
 def wide_fit(pairs: Pairs, most: int) -> Solution:
     """A rough fit in up to `most` dimensions, from which chains start."""
-    settings = Settings(WIDE_LAMBDA, tolerance=ROUGH, n_components=most, max_iter=MOST_ITERATIONS)
+    settings = SolverSettings(
+        WIDE_LAMBDA, tolerance=ROUGH, n_components=most, max_iter=MAX_ITERATIONS
+    )
     return fit(pairs, settings, certify=False)
 
 
-def rank_chain(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
+def fits_by_rank(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
     """Solutions by rank: refitted at `lam`, then without the weakest dimension, down to one."""
-    settings = Settings(lam, tolerance=FINE, max_iter=MOST_ITERATIONS)
+    settings = SolverSettings(lam, tolerance=FINE, max_iter=MAX_ITERATIONS)
     start, curvature = wide.embedding, wide.curvature
     chain: dict[int, Solution] = {}
     while start.shape[1] > 0:
@@ -139,7 +141,7 @@ def rank_chain(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
 def held_out_margins(
     triplets: Triplets,
     seed: int,
-    most: int = MOST_RANKS,
+    most: int = MAX_RANKS,
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> HeldOut:
@@ -157,7 +159,7 @@ def held_out_margins(
         return {
             (rank, lam): margins(solution.embedding, test)
             for lam in lambdas
-            for rank, solution in rank_chain(pairs, lam, wide).items()
+            for rank, solution in fits_by_rank(pairs, lam, wide).items()
         }
 
     for part, columns in enumerate(mapper(predicted, range(FOLDS))):
@@ -184,7 +186,7 @@ class _Judged:
     # The same rank at a larger λ.
     stiffer: _Judged | None = None
 
-    def steadied(self) -> _Judged:
+    def most_regularised(self) -> _Judged:
         """The largest λ whose loss is not clearly worse.
 
         Most answers are to questions picked for being hard to tell. On these a small λ is often
@@ -212,21 +214,21 @@ class Comparison:
         """The rank that predicts best."""
         return min(self.judged, key=lambda rank: float(self.judged[rank].losses.mean()))
 
-    def audit(self, parsimony: float = 1.0, vouched: bool = False) -> Audit:
+    def audit(self, parsimony: float = 1.0, supported: bool = False) -> Audit:
         """Choose the lowest rank that is not worse than the best by `parsimony` errors.
 
         If the best is not clearly better than guessing: rank 0, or 1 where it is `vouched`, by
         somebody who can tell better, that there is something to be found.
         """
-        best = chosen = self._claimed(vouched)
+        best = chosen = self._reported(supported)
         for rank in range(1, best):
             mean, error = self._worse(rank, best) if rank in self.judged else (np.inf, 0.0)
             if mean <= parsimony * error:
                 chosen = rank
                 break
-        pick = self.judged[chosen].steadied()
+        pick = self.judged[chosen].most_regularised()
         pairs = as_pairs(self.triplets)
-        chain = rank_chain(pairs, pick.lam, wide_fit(pairs, self.most))
+        chain = fits_by_rank(pairs, pick.lam, wide_fit(pairs, self.most))
         lower = [rank for rank in chain if rank <= chosen]
         return Audit(
             answers=len(self.triplets),
@@ -239,17 +241,17 @@ class Comparison:
             above=self._against(chosen + 1, chosen),
         )
 
-    def _claimed(self, vouched: bool) -> int:
+    def _reported(self, supported: bool) -> int:
         """The rank that predicts best; if that may be luck, the least that is vouched for."""
         mean, error = self._worse(0, self.best)
-        if mean >= BEYOND_LUCK * error:
+        if mean >= MIN_STANDARD_ERRORS * error:
             return self.best
-        return 1 if vouched and 1 in self.judged else 0
+        return 1 if supported and 1 in self.judged else 0
 
-    def _worse(self, rank: int, than: int) -> Gap:
+    def _worse(self, rank: int, than: int) -> LossDifference:
         return paired_difference(self.judged[rank].losses, self.judged[than].losses)
 
-    def _against(self, rank: int, chosen: int) -> Gap | None:
+    def _against(self, rank: int, chosen: int) -> LossDifference | None:
         return self._worse(rank, chosen) if rank in self.judged else None
 
     def _evidence(self, best: int) -> tuple[RankEvidence, ...]:
@@ -291,7 +293,7 @@ def best_temperature(column: Floats) -> float:
     return float(grid[int(np.argmin(losses))])
 
 
-def paired_difference(one: Floats, other: Floats) -> Gap:
+def paired_difference(one: Floats, other: Floats) -> LossDifference:
     """Mean of a paired difference and its standard error."""
     gap = one - other
     return float(gap.mean()), float(gap.std() / np.sqrt(len(gap)))

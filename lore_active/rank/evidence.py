@@ -21,7 +21,7 @@ import numpy as np
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
-from lore_active.embedding.covariance import MOST_COORDINATES, factored
+from lore_active.embedding.covariance import MAX_COORDINATES, factored
 from lore_active.embedding.pairs import Pairs, as_pairs
 from lore_active.errors import InvalidParameter
 from lore_active.questions.pool import Questions
@@ -37,7 +37,7 @@ TINY = 1e-12
 LogOdds = tuple[float | None, float | None]
 
 
-def log_odds(triplets: Triplets, rank: int, starts: Iterable[Floats] = ()) -> LogOdds:
+def log_bayes_factors(triplets: Triplets, rank: int, starts: Iterable[Floats] = ()) -> LogOdds:
     """For `rank` against its neighbours; None where there is none, or too much to weigh.
 
     The answers leave several optima: fits begin cold, and from those of `starts` that have as many
@@ -45,11 +45,13 @@ def log_odds(triplets: Triplets, rank: int, starts: Iterable[Floats] = ()) -> Lo
     """
     triplets = triplets.repeated("the marginal likelihood")
     most = rank + 1 if rank + 1 <= triplets.n_objects - 2 else rank
-    if rank < 1 or most * triplets.n_objects > MOST_COORDINATES:
+    if rank < 1 or most * triplets.n_objects > MAX_COORDINATES:
         return None, None
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
     pairs, least = as_pairs(triplets), max(rank - 1, 1)
-    fits = map_embedding.chain(pairs, len(rows), NOISES[MIDDLE], most, fine=True, least=least)
+    fits = map_embedding.fits_by_rank(
+        pairs, len(rows), NOISES[MIDDLE], most, fine=True, least=least
+    )
     for start in starts:
         if (width := start.shape[1]) in fits:
             warm = map_embedding.fitted(pairs, len(rows), NOISES[MIDDLE], start, fine=True)

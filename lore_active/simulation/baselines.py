@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings, solve
+from lore_active.embedding.solver import SolverSettings, solve
 from lore_active.rank.cross_validation import audit
 from lore_active.types import Floats
 
 # Dim-CV as in the LORE paper: dimensions 1 to 10, five folds, one start.
-MOST_DIMENSIONS = 10
+MAX_DIMENSIONS = 10
 DIMENSION_FOLDS = 5
 
-Fit = Callable[[Triplets, int, int], "Fitted"]
+Fit = Callable[[Triplets, int, int], "BaselineFit"]
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class BaselineFit:
     """Where the items lie, in how many dimensions, and what the method chose on its way."""
 
     embedding: Floats
@@ -52,20 +52,20 @@ class Method:
         return ""
 
 
-def _lore(answers: Triplets, most: int, seed: int) -> Fitted:
-    found = fit(as_pairs(answers), Settings(n_components=most))
-    return Fitted(found.embedding, found.rank)
+def _lore(answers: Triplets, most: int, seed: int) -> BaselineFit:
+    found = fit(as_pairs(answers), SolverSettings(n_components=most))
+    return BaselineFit(found.embedding, found.rank)
 
 
-def _lore_audited(answers: Triplets, most: int, seed: int) -> Fitted:
+def _lore_audited(answers: Triplets, most: int, seed: int) -> BaselineFit:
     """Rank and λ as the worker chooses them, then a fit to the end."""
     found = audit(answers, seed)
     if found.solution is None:
-        return Fitted(np.zeros((answers.n_objects, 1)), 0, "rank 0")
+        return BaselineFit(np.zeros((answers.n_objects, 1)), 0, "rank 0")
     start = found.solution.embedding
-    settings = Settings(found.lam, n_components=start.shape[1])
+    settings = SolverSettings(found.lam, n_components=start.shape[1])
     solution = solve(as_pairs(answers), start, settings)
-    return Fitted(solution.embedding, solution.rank, f"λ = {found.lam:g}")
+    return BaselineFit(solution.embedding, solution.rank, f"λ = {found.lam:g}")
 
 
 def _rows(answers: Triplets) -> NDArray[np.int64]:
@@ -81,16 +81,16 @@ def _measured(embedding: Floats) -> int:
 def _of_cblearn(name: str, **settings: Any) -> Fit:
     """One of cblearn's estimators, as it comes but for dimension and seed."""
 
-    def fitted(answers: Triplets, most: int, seed: int) -> Fitted:
+    def fitted(answers: Triplets, most: int, seed: int) -> BaselineFit:
         kind = getattr(import_module("cblearn.embedding"), name)
         model = kind(n_components=most, random_state=seed, **settings)
         model.fit(_rows(answers), n_objects=answers.n_objects)
-        return Fitted(model.embedding_, _measured(model.embedding_))
+        return BaselineFit(model.embedding_, _measured(model.embedding_))
 
     return fitted
 
 
-def _network(answers: Triplets, most: int, seed: int) -> Fitted:
+def _network(answers: Triplets, most: int, seed: int) -> BaselineFit:
     """OENN; width and encoding by its own rules, but the one whole and the other seeded."""
     kind = import_module("cblearn.embedding").OENN
     size = float(np.log(answers.n_objects))
@@ -99,22 +99,22 @@ def _network(answers: Triplets, most: int, seed: int) -> Fitted:
     shape = (answers.n_objects, int(np.ceil(size)) + 1)
     encoding = np.random.default_rng(seed).normal(size=shape)
     model.fit(_rows(answers), encoding=encoding, n_objects=answers.n_objects)
-    return Fitted(model.embedding_, _measured(model.embedding_))
+    return BaselineFit(model.embedding_, _measured(model.embedding_))
 
 
-def _dimension_tested(answers: Triplets, most: int, seed: int) -> Fitted:
+def _dimension_tested(answers: Triplets, most: int, seed: int) -> BaselineFit:
     """More dimensions as long as a test on held-out answers finds one more to be better."""
     cblearn = import_module("cblearn.embedding")
     model = cblearn.SOE(n_components=1, n_init=1, random_state=seed)
     found = cblearn.estimate_dimensionality_cv(
         model,
         _rows(answers),
-        test_dimensions=list(range(1, min(most, MOST_DIMENSIONS) + 1)),
+        test_dimensions=list(range(1, min(most, MAX_DIMENSIONS) + 1)),
         n_splits=DIMENSION_FOLDS,
         n_jobs=1,
         random_state=seed,
     )
-    return Fitted(model.embedding_, found.estimated_dimension)
+    return BaselineFit(model.embedding_, found.estimated_dimension)
 
 
 _CBLEARN = ("cblearn",)

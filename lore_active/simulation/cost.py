@@ -14,7 +14,7 @@ WHOLE_FROM = 100
 LITTLE = 20
 
 
-MAX_PAY = 1e9
+MAX_PAY = 1_000_000
 
 
 class Pay(Struct, forbid_unknown_fields=True, frozen=True):

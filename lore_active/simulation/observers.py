@@ -16,7 +16,7 @@ Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
-class Habits:
+class ObserverNoise:
     """How people err.
 
     noise: variance of the Gaussian noise on the difference of two distances. noise_spread:
@@ -46,7 +46,9 @@ class Habits:
 class Observer:
     """One simulated person. The same seed and the same questions give the same answers."""
 
-    def __init__(self, space: Floats, habits: Habits = Habits(), seed: int = 0) -> None:
+    def __init__(
+        self, space: Floats, habits: ObserverNoise = ObserverNoise(), seed: int = 0
+    ) -> None:
         self._rng = np.random.default_rng(seed)
         self._space = np.array(space, dtype=np.float64)
         self._habits = habits
@@ -84,7 +86,9 @@ def left_excess(space: Floats, questions: NDArray[np.integer]) -> Floats:
     return np.asarray(near - np.linalg.norm(anchor - right, axis=1))
 
 
-def crowd(space: Floats, people: int, habits: Habits = Habits(), seed: int = 0) -> list[Observer]:
+def crowd(
+    space: Floats, people: int, habits: ObserverNoise = ObserverNoise(), seed: int = 0
+) -> list[Observer]:
     """Several people who share a space and differ in their noise."""
     seeds = np.random.SeedSequence(seed).generate_state(people, np.uint64)
     return [Observer(space, habits, int(one)) for one in seeds]
@@ -112,7 +116,7 @@ def simulated_answers(
     space: Floats,
     count: int,
     seed: int,
-    habits: Habits = Habits(),
+    habits: ObserverNoise = ObserverNoise(),
 ) -> NDArray[np.int64]:
     """Random questions answered by one simulated person: rows (anchor, nearer, farther)."""
     asked, person = np.random.SeedSequence(seed).generate_state(2, np.uint64)

@@ -13,7 +13,7 @@ from lore_active.data.comparisons import MAX_ITEMS
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.simulation.cost import SECONDS_PER_TRIAL, Pay, cost
-from lore_active.simulation.observers import Habits, crowd, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, crowd, gaussian_space
 from lore_active.simulation.parallel import Progress, sweep
 from lore_active.simulation.run import SimulatedPeople, simulate
 from lore_active.stopping.rules import RankSettled
@@ -95,7 +95,7 @@ class PlanRow:
 def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> Run:
     """Simulate one study to its stop."""
     space = gaussian_space(config.items, rank, seed)
-    habits = Habits(noise=config.noise, lapse=config.lapse)
+    habits = ObserverNoise(noise=config.noise, lapse=config.lapse)
     people = SimulatedPeople(crowd(space, PARTICIPANTS, habits, seed + 1))
     rule = RankSettled(
         config.confidence, config.audits, config.min_answers or None, max_answers=config.limit
@@ -127,7 +127,7 @@ def plan(
                 f"{config.items - 1}."
             )
     # Raises what is wrong with them before anything is simulated.
-    Habits(noise=config.noise, lapse=config.lapse)
+    ObserverNoise(noise=config.noise, lapse=config.lapse)
     jobs = [
         (config, rank, selector, seed + 1000 * number)
         for selector in SELECTORS

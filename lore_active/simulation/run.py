@@ -10,8 +10,9 @@ import numpy as np
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding.metrics import triplet_accuracy
-from lore_active.learner.learner import Learner, Query, Side
+from lore_active.learner.learner import Learner
 from lore_active.questions.pool import Questions, keys
+from lore_active.questions.question import Question, Side
 from lore_active.simulation.observers import Observer
 
 # Questions out at a time: about what a handful of people hold.
@@ -21,7 +22,7 @@ BATCH = 10
 class People(Protocol):
     """Whoever answers."""
 
-    def answer(self, query: Query) -> tuple[Side, str]:
+    def answer(self, query: Question) -> tuple[Side, str]:
         """The side chosen, and who chose it."""
         ...
 
@@ -33,7 +34,7 @@ class SimulatedPeople:
         self._observers = observers
         self._next = 0
 
-    def answer(self, query: Query) -> tuple[Side, str]:
+    def answer(self, query: Question) -> tuple[Side, str]:
         """The side chosen, and who chose it."""
         who = self._next % len(self._observers)
         self._next += 1
@@ -57,7 +58,7 @@ class LoggedPeople:
             votes = self._votes.setdefault(key, {})
             votes[int(row[1])] = votes.get(int(row[1]), 0.0) + float(weight)
 
-    def answer(self, query: Query) -> tuple[Side, str]:
+    def answer(self, query: Question) -> tuple[Side, str]:
         """The side chosen, and who chose it."""
         row = np.array([[query.anchor, query.left, query.right]])
         votes = self._votes[int(keys(row, self._items)[0])]
@@ -124,7 +125,7 @@ def simulate(
                 "progressive_accuracy": learner.progressive.value,
                 "prequential_accuracy": _predicted(learner),
                 "decision": "stop" if decision.stop else "go on",
-                "words": decision.words,
+                "message": decision.message,
                 **_said(learner),
             }
             if stop and decision.stop:
@@ -138,7 +139,7 @@ def simulate(
         "accuracy": accuracy(),
         "progressive_accuracy": learner.progressive.value,
         "prequential_accuracy": _predicted(learner),
-        "words": learner.decision.words,
+        "message": learner.decision.message,
         **_said(learner),
         "refit_seconds": spent.refit,
         "audit_seconds": spent.audit,

@@ -1,58 +1,67 @@
-"""The criteria of the stopping rule: what each is called, what it says, and what it waits for.
+"""The criteria of stopping rules: what each is called, what it says, and what it waits for.
 
-Known without a compiler, since pages speak of them as well.
+A registry: a rule that has a criterion of its own registers it here, and monitor, report, methods
+text and reference know it. Needs no compiler, since pages speak of criteria as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-TITLES = {
-    "items_seen": "Every item has been seen",
-    "answers": "Enough answers to begin with",
-    "better_than_chance": "Predictions are better than chance",
-    "audits_unchanged": "The number of dimensions is stable",
-    "preferred_to_fewer": "Fewer dimensions predict worse",
-    "preferred_to_more": "More dimensions do not predict better",
-    "likelier_than_fewer": "Fewer dimensions are not supported",
-    "likelier_than_more": "More dimensions are not supported",
-}
-WAITS = {
-    "items_seen": "some items have not been seen yet",
-    "answers": "there are still few answers for each item",
-    "better_than_chance": "predictions are not yet clearly better than chance",
-    "audits_unchanged": "the number of dimensions must stay the same for longer",
-    "preferred_to_fewer": "fewer dimensions still predict nearly as well",
-    "preferred_to_more": "more dimensions may still predict better",
-    "likelier_than_fewer": "fewer dimensions explain the answers nearly as well",
-    "likelier_than_more": "a further, weakly identified dimension cannot be ruled out",
-}
-# Criteria that make sense before any dimension is reported; the others speak of a number of them.
-WITHOUT_RANK = ("items_seen", "answers", "better_than_chance")
-COMPARED = (
-    "preferred_to_fewer",
-    "preferred_to_more",
-    "likelier_than_fewer",
-    "likelier_than_more",
-)
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing that must hold: its value, what it must reach, and a sentence about it.
-
-    `words` is stored and hashed with a study's decisions, so it stays as it was; what is shown to
-    readers is `message`.
-    """
+    """One thing that must hold: its value, and the threshold that it must reach."""
 
     name: str
     value: float
     threshold: float
     passed: bool
-    words: str
+
+
+@dataclass(frozen=True)
+class CriterionText:
+    """What is said about a criterion.
+
+    title: for tables. waiting: what is missing while it is not met. message: its value and
+    threshold as a sentence, given the number of dimensions. needs_rank: it makes no sense before a
+    dimension is reported. evidence: a paper's methods section quotes it.
+    """
+
+    name: str
+    title: str
+    waiting: str
+    message: Callable[[Criterion, int], str]
+    needs_rank: bool = True
+    evidence: bool = False
+
+
+CRITERIA: dict[str, CriterionText] = {}
+# What earlier versions called some of them.
+FORMER_NAMES = {
+    "likelier_than_fewer": "bayes_factor_fewer",
+    "likelier_than_more": "bayes_factor_more",
+}
+
+
+def register(text: CriterionText) -> None:
+    """Make a criterion known; its name must be new."""
+    if text.name in CRITERIA:
+        raise ValueError(f"There is a criterion called {text.name!r} already.")
+    CRITERIA[text.name] = text
+
+
+def from_stored(row: dict[str, Any]) -> Criterion:
+    """A criterion as a database or a log holds it, also one of an earlier version."""
+    name = str(row["name"])
+    return Criterion(
+        FORMER_NAMES.get(name, name), row["value"], row["threshold"], bool(row["passed"])
+    )
 
 
 def number(rank: int) -> str:
@@ -71,48 +80,125 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if close else f"{100 * share:.0f} %"
 
 
+def title(name: str) -> str:
+    """What a criterion is called."""
+    return CRITERIA[name].title if name in CRITERIA else name
+
+
 def message(criterion: Criterion, rank: int) -> str:
     """A criterion's value and threshold as a sentence; `rank` is the number of dimensions."""
-    name, value, threshold = criterion.name, criterion.value, criterion.threshold
-    if name == "items_seen":
-        return f"{value:,.0f} of {threshold:,.0f} items have been in an answer."
-    if name == "answers":
-        return f"{value:,.0f} answers of at least {threshold:,.0f}."
-    if name == "better_than_chance":
-        return (
-            "Questions not chosen by the model, predicted by fits without their answers: 95 % "
-            f"confidence interval: at least {percent(value)} (chance: {percent(threshold)})."
-        )
-    if name == "audits_unchanged":
-        audits = f"audit{'s' * (value != 1)}"
-        return f"The same number in the last {value:.0f} {audits} ({threshold:.0f} needed)."
-    if name in COMPARED:
-        return _compared(criterion, rank)
-    return criterion.words
+    if criterion.name in CRITERIA:
+        return CRITERIA[criterion.name].message(criterion, rank)
+    return f"{criterion.name}: {criterion.value:g} ({criterion.threshold:g} needed)."
 
 
-def _compared(criterion: Criterion, rank: int) -> str:
+def not_met(names: list[str]) -> str:
+    """What the stopping rule waits for; nothing, if every criterion is met."""
+    waits = [CRITERIA[name].waiting if name in CRITERIA else name for name in names]
+    if not waits:
+        return ""
+    listed = waits[0] if len(waits) == 1 else ", ".join(waits[:-1]) + ", and " + waits[-1]
+    return f"Not met: {listed}."
+
+
+def without_rank() -> tuple[str, ...]:
+    """Criteria that make sense before any dimension is reported."""
+    return tuple(name for name, text in CRITERIA.items() if not text.needs_rank)
+
+
+def _pair(criterion: Criterion, rank: int) -> tuple[str, int]:
     other = rank + (1 if criterion.name.endswith("_more") else -1)
-    pair = f"{rank} vs {other} dimension{'s' * (other != 1)}"
-    predicted = criterion.name.startswith("preferred")
+    return f"{rank} vs {other} dimension{'s' * (other != 1)}", other
+
+
+def _predicted(criterion: Criterion, rank: int) -> str:
+    pair, other = _pair(criterion, rank)
     if not isfinite(criterion.value):
-        how = "could not be fitted" if predicted else "was not tested"
-        return f"{pair}: {dimensions(other)} {how}."
-    if predicted:
-        return (
-            f"Held-out log-loss, {pair}: better by {criterion.value:.2f} standard errors on "
-            f"average ({criterion.threshold:.2f} needed)."
-        )
+        return f"{pair}: {dimensions(other)} could not be fitted."
+    return (
+        f"Held-out log-loss, {pair}: better by {criterion.value:.2f} standard errors on average "
+        f"({criterion.threshold:.2f} needed)."
+    )
+
+
+def _bayes_factor(criterion: Criterion, rank: int) -> str:
+    pair, other = _pair(criterion, rank)
+    if not isfinite(criterion.value):
+        return f"{pair}: {dimensions(other)} was not tested."
     return (
         f"Log Bayes factor, {pair}: {criterion.value:.1f} (at least {criterion.threshold:.1f} "
         "needed)."
     )
 
 
-def not_met(names: list[str]) -> str:
-    """What the stopping rule waits for; nothing, if every criterion is met."""
-    waits = [WAITS.get(name, name) for name in names]
-    if not waits:
-        return ""
-    listed = waits[0] if len(waits) == 1 else ", ".join(waits[:-1]) + ", and " + waits[-1]
-    return f"Not met: {listed}."
+def _unchanged(criterion: Criterion, _: int) -> str:
+    audits = f"audit{'s' * (criterion.value != 1)}"
+    return (
+        f"The same number in the last {criterion.value:.0f} {audits} "
+        f"({criterion.threshold:.0f} needed)."
+    )
+
+
+for _text in (
+    CriterionText(
+        "items_seen",
+        "Every item has been seen",
+        "some items have not been seen yet",
+        lambda one, _: f"{one.value:,.0f} of {one.threshold:,.0f} items have been in an answer.",
+        needs_rank=False,
+    ),
+    CriterionText(
+        "answers",
+        "Enough answers to begin with",
+        "there are still few answers for each item",
+        lambda one, _: f"{one.value:,.0f} answers of at least {one.threshold:,.0f}.",
+        needs_rank=False,
+    ),
+    CriterionText(
+        "better_than_chance",
+        "Predictions are better than chance",
+        "predictions are not yet clearly better than chance",
+        lambda one, _: (
+            "Questions not chosen by the model, predicted by fits without their answers: 95 % "
+            f"confidence interval: at least {percent(one.value)} "
+            f"(chance: {percent(one.threshold)})."
+        ),
+        needs_rank=False,
+    ),
+    CriterionText(
+        "audits_unchanged",
+        "The number of dimensions is stable",
+        "the number of dimensions must stay the same for longer",
+        _unchanged,
+        evidence=True,
+    ),
+    CriterionText(
+        "preferred_to_fewer",
+        "Fewer dimensions predict worse",
+        "fewer dimensions still predict nearly as well",
+        _predicted,
+        evidence=True,
+    ),
+    CriterionText(
+        "preferred_to_more",
+        "More dimensions do not predict better",
+        "more dimensions may still predict better",
+        _predicted,
+        evidence=True,
+    ),
+    CriterionText(
+        "bayes_factor_fewer",
+        "Fewer dimensions are not supported",
+        "fewer dimensions explain the answers nearly as well",
+        _bayes_factor,
+        evidence=True,
+    ),
+    CriterionText(
+        "bayes_factor_more",
+        "More dimensions are not supported",
+        "a further, weakly identified dimension cannot be ruled out",
+        _bayes_factor,
+        evidence=True,
+    ),
+):
+    register(_text)

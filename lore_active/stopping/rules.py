@@ -9,9 +9,9 @@ from statistics import NormalDist
 from typing import Protocol
 
 from lore_active.errors import InvalidParameter
-from lore_active.rank.cross_validation import Audit, Gap
-from lore_active.rank.significance import Share
-from lore_active.stopping.criteria import Criterion
+from lore_active.rank.cross_validation import Audit, LossDifference
+from lore_active.rank.significance import Proportion
+from lore_active.stopping.criteria import Criterion, dimensions, message, not_met
 from lore_active.stopping.stages import Findings
 from lore_active.stopping.verdict import only_a_bound
 
@@ -24,7 +24,7 @@ class Progress:
     answers: int
     items_seen: int
     audits: Sequence[Audit]
-    held_out: Share
+    held_out: Proportion
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,18 @@ class Decision:
     stop: bool
     settled: bool
     rank: int
-    reasons: tuple[Criterion, ...]
-    words: str
+    criteria: tuple[Criterion, ...]
+
+    @property
+    def message(self) -> str:
+        """The decision as sentences."""
+        if self.settled:
+            held = (message(one, self.rank) for one in self.criteria if one.passed)
+            return f"The rank is settled at {dimensions(self.rank)}. {' '.join(held)}"
+        start = "The budget is used up. " if self.stop else ""
+        open_ = [one for one in self.criteria if not one.passed]
+        said = " ".join(message(one, self.rank) for one in open_)
+        return f"{start}{not_met([one.name for one in open_])} {said}".strip()
 
 
 def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
@@ -46,7 +56,7 @@ def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
     return Findings(
         decision.rank,
         decision.settled,
-        decision.reasons,
+        decision.criteria,
         tuple(one.rank for one in audits),
         only_a_bound(decision.rank, None if guessing is None else (guessing.worse, guessing.error)),
     )
@@ -65,10 +75,6 @@ class StoppingRule(Protocol):
         ...
 
 
-def _dimensions(rank: int) -> str:
-    return f"{rank} dimension" if rank == 1 else f"{rank} dimensions"
-
-
 def _unchanged(audits: Sequence[Audit]) -> int:
     """Through how many audits, up to the last, the rank has been the same."""
     held = 0
@@ -82,7 +88,7 @@ def _unchanged(audits: Sequence[Audit]) -> int:
 # Log odds that are needed against one dimension more: this for each item, divided by the number of
 # dimensions found. A dimension has a coordinate for each item, and of what an answer tells, a share
 # goes to each dimension; so odds of a right rank grow with the one and fall with the other.
-ODDS_PER_ITEM = 0.4
+LOG_BAYES_PER_ITEM = 0.4
 
 
 @dataclass(frozen=True)
@@ -112,27 +118,19 @@ class RankSettled:
     def decide(self, progress: Progress) -> Decision:
         """Stop or go on, with reasons."""
         rank = progress.audits[-1].rank if progress.audits else 0
-        reasons = (
+        criteria = (
             self._seen(progress),
             self._enough(progress),
             self._predicts(progress),
             self._held(progress.audits),
             self._against(progress.audits, -1),
             self._against(progress.audits, +1),
-            self._likelier(progress, -1),
-            self._likelier(progress, +1),
+            self._bayes_factor(progress, -1),
+            self._bayes_factor(progress, +1),
         )
-        settled = all(one.passed for one in reasons)
+        settled = all(one.passed for one in criteria)
         spent = self.max_answers is not None and progress.answers >= self.max_answers
-        if settled:
-            words = f"The rank is settled at {_dimensions(rank)}: " + " ".join(
-                one.words for one in reasons[3:]
-            )
-        else:
-            missing = " ".join(one.words for one in reasons if not one.passed)
-            start = "The budget is used up before the rank was settled. " if spent else "Go on: "
-            words = start + missing
-        return Decision(settled or spent, settled, rank, reasons, words)
+        return Decision(settled or spent, settled, rank, criteria)
 
     def _seen(self, progress: Progress) -> Criterion:
         return Criterion(
@@ -140,7 +138,6 @@ class RankSettled:
             progress.items_seen,
             progress.n_objects,
             progress.items_seen >= progress.n_objects,
-            f"{progress.items_seen} of {progress.n_objects} items have been seen.",
         )
 
     def _enough(self, progress: Progress) -> Criterion:
@@ -150,32 +147,15 @@ class RankSettled:
             progress.answers,
             least,
             progress.answers >= least,
-            f"{progress.answers} answers of at least {least}.",
         )
 
     def _predicts(self, progress: Progress) -> Criterion:
-        low, share = progress.held_out.low, progress.held_out
-        return Criterion(
-            "better_than_chance",
-            low,
-            0.5,
-            low > 0.5,
-            f"Of {share.count} answers to questions that no model had picked, "
-            f"{100 * share.value:.0f} % are predicted right by fits without them, surely more "
-            f"than {100 * low:.0f} %; guessing gives 50 %.",
-        )
+        low = progress.held_out.low
+        return Criterion("better_than_chance", low, 0.5, low > 0.5)
 
     def _held(self, audits: Sequence[Audit]) -> Criterion:
         held = _unchanged(audits)
-        if not held:
-            words = "No audit has been made yet."
-        else:
-            since = audits[-1].answers - audits[-held].answers
-            words = (
-                f"{_dimensions(audits[-1].rank)} held through the last {held} "
-                f"{'audit' if held == 1 else 'audits'} ({self.audits} needed), {since} answers."
-            )
-        return Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
+        return Criterion("audits_unchanged", held, self.audits, held >= self.audits)
 
     def clear(self, audits: Sequence[Audit]) -> bool:
         """Whether the rank is settled, however many answers and items there should be."""
@@ -195,51 +175,37 @@ class RankSettled:
         need = NormalDist().inv_cdf(self.confidence)
         recent = audits[-min(self.audits, _unchanged(audits)) :]
         if not audits:
-            return Criterion(name, 0.0, need, False, "No evidence about neighbouring ranks yet.")
-        last = audits[-1]
-        if last.rank == 0:
-            words = "The answers support no dimension: they are no better than guesses."
-            return Criterion(name, 0.0, need, False, words)
-        other = last.rank + step
+            return Criterion(name, 0.0, need, False)
+        if audits[-1].rank == 0:
+            return Criterion(name, 0.0, need, False)
         gaps = [one.below if step < 0 else one.above for one in recent]
-        smooth = [one.smooth_above for one in recent] if step > 0 else []
+        smooth = [one.map_above for one in recent] if step > 0 else []
         pooled = [mean for mean in (_pooled(gaps), _pooled(smooth)) if mean is not None]
         if not pooled:
             # More dimensions never survived the penalty: nothing there to be preferred.
-            words = f"{_dimensions(other)} could not be fitted at all."
-            return Criterion(name, inf, need, step > 0, words)
+            return Criterion(name, inf, need, step > 0)
         said = min(sum(pooled) / len(pooled), 2.0 * min(pooled))
-        words = (
-            f"Held-out answers prefer {last.rank} to {other} by {said:.2f} standard errors on "
-            f"average over the last {len(recent)} audits ({need:.2f} needed)."
-        )
-        return Criterion(name, said, need, said >= need, words)
+        return Criterion(name, said, need, said >= need)
 
-    def _likelier(self, progress: Progress, step: int) -> Criterion:
+    def _bayes_factor(self, progress: Progress, step: int) -> Criterion:
         """How much likelier all answers are at the rank than at a neighbour, by the last audit.
 
         The two witnesses judge by predictions, and a dimension that is there but badly known makes
         these worse; odds do not hold that against it.
         """
-        name = "likelier_than_fewer" if step < 0 else "likelier_than_more"
+        name = "bayes_factor_fewer" if step < 0 else "bayes_factor_more"
         sure = log(self.confidence / (1.0 - self.confidence))
         last = progress.audits[-1] if progress.audits else None
         if last is None or last.rank == 0:
-            return Criterion(name, 0.0, sure, False, "There is no rank to weigh yet.")
-        need = sure if step < 0 else ODDS_PER_ITEM * progress.n_objects / last.rank
-        said = last.odds_below if step < 0 else last.odds_above
-        other = last.rank + step
+            return Criterion(name, 0.0, sure, False)
+        need = sure if step < 0 else LOG_BAYES_PER_ITEM * progress.n_objects / last.rank
+        said = last.log_bayes_below if step < 0 else last.log_bayes_above
         if said is None:
-            words = f"{last.rank} against {_dimensions(other)} was not weighed."
-            return Criterion(name, inf, need, True, words)
-        words = (
-            f"By all answers together, {last.rank} against {_dimensions(other)} has log odds of "
-            f"{said:.1f} ({need:.1f} needed)."
-        )
-        return Criterion(name, said, need, said >= need, words)
+            return Criterion(name, inf, need, True)
+        return Criterion(name, said, need, said >= need)
 
 
-def _pooled(gaps: Sequence[Gap | None]) -> float | None:
+def _pooled(gaps: Sequence[LossDifference | None]) -> float | None:
     """The mean preference in standard errors, over the audits that know one."""
     known = [gap for gap in gaps if gap is not None]
     if not known:
@@ -259,7 +225,6 @@ class Unchanged:
         """Stop or go on, with reasons."""
         held = _unchanged(progress.audits)
         rank = progress.audits[-1].rank if progress.audits else 0
-        words = f"The rank {rank} held for {held} audits of {self.audits}."
-        reason = Criterion("audits_unchanged", held, self.audits, held >= self.audits, words)
+        criterion = Criterion("audits_unchanged", held, self.audits, held >= self.audits)
         spent = self.max_answers is not None and progress.answers >= self.max_answers
-        return Decision(reason.passed or spent, reason.passed, rank, (reason,), words)
+        return Decision(criterion.passed or spent, criterion.passed, rank, (criterion,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lore_active.stopping.criteria import TITLES, WITHOUT_RANK, Criterion
+from lore_active.stopping.criteria import CRITERIA, Criterion, without_rank
 
 # Audits that are looked at for a rank that comes back, if the rule does not ask for more.
 MIN_WINDOW = 3
@@ -110,7 +110,8 @@ class Stage:
         return len(self.criteria) > len(WITHOUT_RANK)
 
 
-ALL = tuple(TITLES)
+ALL = tuple(CRITERIA)
+WITHOUT_RANK = without_rank()
 NOT_SETTLED = "The number of dimensions was not settled; the best estimate was {dimensions}."
 STAGES: tuple[Stage, ...] = (
     Stage(

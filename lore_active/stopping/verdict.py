@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lore_active.rank.significance import BEYOND_LUCK
+from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.stopping.criteria import Criterion, dimensions, number, percent
 from lore_active.stopping.stages import STAGES, Collection, Findings
 
@@ -40,7 +40,7 @@ def verdict(collection: Collection, findings: Findings | None) -> Verdict:
         headline=stage.headline.format(**said),
         explanation=f"{explanation}{about}",
         methods=stage.methods.format(**said),
-        criteria=tuple(one for one in shown if one.name in stage.criteria),
+        criteria=tuple(one for one in shown if stage.has_rank or one.name in stage.criteria),
         has_rank=stage.has_rank,
     )
 
@@ -61,7 +61,7 @@ def only_a_bound(rank: int, guessing: tuple[float, float] | None) -> bool:
 
     `guessing` is how much higher its held-out log-loss is, with the standard error of that.
     """
-    return rank == 1 and guessing is not None and guessing[0] < BEYOND_LUCK * guessing[1]
+    return rank == 1 and guessing is not None and guessing[0] < MIN_STANDARD_ERRORS * guessing[1]
 
 
 def _figures(collection: Collection, found: Findings | None) -> dict[str, str]:

@@ -21,8 +21,8 @@ SHORTEST, LONGEST = 8, 1024
 # 32 MB and some tens of milliseconds for each guess.
 COST, BLOCK, PARALLEL = 2**15, 8, 1
 NOBODYS = (COST, BLOCK, PARALLEL)
-LEAST_COST = 2**14 * 8
-LEAST_DIFFERENT = 5
+MIN_COST = 2**14 * 8
+MIN_DIFFERENT = 5
 # What examples, forms and people in a hurry write, without signs and digits at the end.
 PLACEHOLDERS = {
     *("password", "passwort", "passphrase", "changeme", "changethis", "changeit", "replaceme"),
@@ -72,10 +72,10 @@ def _refuse_weak(password: str, study: str) -> None:
             f"The password has {len(password)} characters, but must have from {SHORTEST} to "
             f"{LONGEST}."
         )
-    if len(set(password)) < LEAST_DIFFERENT:
+    if len(set(password)) < MIN_DIFFERENT:
         raise InvalidParameter(
             f"The password is made of {len(set(password))} different characters, but must have "
-            f"{LEAST_DIFFERENT} or more."
+            f"{MIN_DIFFERENT} or more."
         )
     plain = "".join(sign for sign in password.casefold() if sign.isalnum())
     named = "".join(sign for sign in study.casefold() if sign.isalnum())
@@ -115,7 +115,7 @@ def prepare(folder: Path, given: str | None) -> None:
     found = LINE.fullmatch(path.read_text(encoding="ascii", errors="replace")[:300])
     if found is None:
         raise UnsafePassword(f"{path} holds no hash of a password. {again}")
-    if int(found[1]) * int(found[2]) < LEAST_COST:
+    if int(found[1]) * int(found[2]) < MIN_COST:
         raise UnsafePassword(f"{path} holds a hash that is too quick to guess. {again}")
 
 

@@ -19,19 +19,19 @@ Role = Literal["experimenter", "reader"]
 
 HOUR_MS = 3_600_000
 IDLE_MS = 12 * HOUR_MS
-LONGEST_MS = 7 * 24 * HOUR_MS
+MAX_MS = 7 * 24 * HOUR_MS
 # Writing `seen_at` at every look would make every look a write.
 TOUCH_MS = 60_000
 # Mistypings are free; then every wrong password doubles the wait.
 FREE_FAILURES = 5
 FIRST_WAIT_MS = 5_000
-LONGEST_WAIT_MS = 15 * 60_000
+MAX_WAIT_MS = 15 * 60_000
 FORGET_MS = 24 * HOUR_MS
-LONGEST_NAME = 80
+MAX_NAME = 80
 
 
 @dataclass(frozen=True)
-class Session:
+class ExperimenterSession:
     """Somebody who may look, or look and steer; their forms carry `csrf`."""
 
     role: Role
@@ -75,11 +75,11 @@ class Access:
         if not (right and lock):
             return refused
         token = secrets.token_urlsafe(32)
-        name = " ".join(who.split())[:LONGEST_NAME] or "experimenter"
+        name = " ".join(who.split())[:MAX_NAME] or "experimenter"
 
         def enter(c: Connection) -> None:
             access.forget_failures(c, now - FORGET_MS, place)
-            access.end_old_sessions(c, now - LONGEST_MS, now - IDLE_MS)
+            access.end_old_sessions(c, now - MAX_MS, now - IDLE_MS)
             if old_token:
                 access.end_session(c, hashed(old_token))
             access.add_session(c, hashed(token), name, secrets.token_urlsafe(24), lock, now)
@@ -121,19 +121,19 @@ class Access:
         # A clock that was set back must not shut anybody out until it has caught up.
         return max(0, last + wait_after(count) - now) if last <= now else 0
 
-    def session(self, token: str) -> Session | None:
+    def session(self, token: str) -> ExperimenterSession | None:
         """Whose token this is, if it still holds."""
         key, now = hashed(token), self.clock()
         row = self.database.read(lambda c: access.session(c, key))
         if row is None or row.lock != self._lock():
             return None
-        if now - row.created_at > LONGEST_MS or abs(now - row.seen_at) > IDLE_MS:
+        if now - row.created_at > MAX_MS or abs(now - row.seen_at) > IDLE_MS:
             # Seen in the future: the clock was set back, and would let them in until then.
             return None
         if now - row.seen_at > TOUCH_MS:
             # Not waited for: pages stay readable while nothing can be written.
             self.database.writer.submit(lambda c: access.touch_session(c, key, now))
-        return Session("experimenter", row.who, row.csrf)
+        return ExperimenterSession("experimenter", row.who, row.csrf)
 
     def sign_out(self, token: str) -> None:
         """The token is worth nothing from now on."""
@@ -148,15 +148,15 @@ class Access:
 
     # ---- people who only look -------------------------------------------------------------------
 
-    def reader(self, token: str) -> Session | None:
+    def reader(self, token: str) -> ExperimenterSession | None:
         """Somebody who came by a link for looking, unless it was revoked."""
         good = self.database.read(lambda c: access.link_is_good(c, hashed(token)))
-        return Session("reader", "", "") if good else None
+        return ExperimenterSession("reader", "", "") if good else None
 
     def make_link(self, who: str, label: str) -> str:
         """A new link's token; it is shown once and kept nowhere."""
         token, now = secrets.token_urlsafe(24), self.clock()
-        name = " ".join(label.split())[:LONGEST_NAME] or "no name"
+        name = " ".join(label.split())[:MAX_NAME] or "no name"
 
         def work(c: Connection) -> None:
             number = access.add_link(c, hashed(token), name, who, now)
@@ -191,7 +191,7 @@ def wait_after(failures: int) -> int:
     if failures < FREE_FAILURES:
         return 0
     doublings = min(failures - FREE_FAILURES, 20)
-    return int(min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2**doublings))
+    return int(min(MAX_WAIT_MS, FIRST_WAIT_MS * 2**doublings))
 
 
 def network(address: str) -> str:

@@ -17,10 +17,10 @@ from server.auth.passwords import generate, set_password
 from server.cli.terminal import confirm
 from server.clock import now
 from server.maintenance.clearing import clear
-from server.status.contents import Holdings, of_folder
+from server.status.contents import StudyContents, of_folder
 from server.study.config import LoadedStudy
 from server.study.loading import InvalidStudy, load
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from server.study.problems import Problem, printable
 from server.study.samples.template import write_study
 from server.study.validation import cautions
@@ -188,7 +188,7 @@ def reset(folder: Path, yes: bool, as_json: bool) -> None:
         raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
     if not (folder / DATABASE).exists():
         raise InvalidParameter(f"{folder} holds no {DATABASE}, so there is nothing to reset.")
-    hold = Hold(folder)
+    hold = ProcessLock(folder)
     try:
         held = _held(folder)
         if not yes:
@@ -205,7 +205,7 @@ def reset(folder: Path, yes: bool, as_json: bool) -> None:
     click.echo(f"To bring it back, put {kept / DATABASE} in the place of {folder / DATABASE}.")
 
 
-def _held(folder: Path) -> Holdings | None:
+def _held(folder: Path) -> StudyContents | None:
     """What there is to lose, as far as it can be read."""
     try:
         return of_folder(folder, now)

@@ -20,7 +20,7 @@ from server.clock import now
 from server.exports import folder as export_folder
 from server.exports import log
 from server.exports.dictionary import simulated_note
-from server.exports.tables import Choice
+from server.exports.tables import ExportOptions
 from server.status.counting import answer_counts
 from server.store import imports
 from server.store.database import Connection, Result
@@ -30,7 +30,7 @@ from server.store.imports import Prior
 from server.study.items.matching import By, matched
 from server.study.workspace import DATABASE, load_study, open_study, reading
 
-SHORTEST_HASH = 6
+MIN_HASH = 6
 
 
 @click.command()
@@ -86,7 +86,7 @@ def export(
             )
     if identified and pseudonyms:
         raise InvalidParameter("--identified and --pseudonyms exclude each other: give one.")
-    choice = Choice(without_excluded, pseudonyms, simulated, identified, comments)
+    choice = ExportOptions(without_excluded, pseudonyms, simulated, identified, comments)
     with opened(folder) as (study, database, _):
         if out is None:
             out = place_beside(folder, study.name, "export") / formats
@@ -242,7 +242,7 @@ def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     def work(c: Connection) -> list[Prior]:
         inside = [one for one in imports.every(c) if not one.taken_out]
         meant = [one for one in inside if one.hash.startswith(wanted)]
-        if len(wanted) < SHORTEST_HASH or len({one.hash for one in meant}) != 1:
+        if len(wanted) < MIN_HASH or len({one.hash for one in meant}) != 1:
             there = ", ".join(f"{one.hash[:12]} ({one.name}, {one.answers:,})" for one in inside)
             raise InvalidParameter(
                 f"{file} is no file or hash of prior answers in this study; there "

@@ -17,7 +17,7 @@ from server.maintenance.erasure import Erased
 from server.maintenance.recovery import NotNeeded, Recovered, put_in_place, recovered
 from server.store.recovery.repair import Ranges
 from server.study.loading import load
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from server.study.workspace import DATABASE, open_study
 
 NAMES = {
@@ -51,7 +51,7 @@ def recover(folder: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
     if not (folder / "study.toml").is_file():
         raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
     study = load(folder, begun=True)
-    hold = Hold(study.folder)
+    hold = ProcessLock(study.folder)
     try:
         with recovered(study, now, say) as found:
             needed = isinstance(found, Recovered)
@@ -183,7 +183,7 @@ def forget(folder: Path, participant: str, answers: bool, yes: bool, as_json: bo
         raise InvalidParameter(f"{folder} holds no {DATABASE}, so there is nobody to erase.")
     study, database = open_study(folder, now)
     try:
-        hold = Hold(study.folder)
+        hold = ProcessLock(study.folder)
         try:
             who = erasure.find(database, participant)
             if not yes:

@@ -21,10 +21,10 @@ from server.exports import log
 from server.exports.tables import utc
 from server.learning import trajectories
 from server.learning import what_if as settings_of
-from server.learning.trajectories import Point, Trajectory, WhatIf
+from server.learning.trajectories import Trajectory, TrajectoryPoint, WhatIf
 from server.learning.verification import Mismatch, Replayed
 from server.learning.verification import verify as verified
-from server.learning.what_if import Change
+from server.learning.what_if import Supposition
 from server.store import summaries
 from server.store.database import Database
 from server.store.hash_chain import records as chain
@@ -212,7 +212,7 @@ MAX_ROWS = 16
 _CELL = 37
 
 
-def what_if_table(found: WhatIf, change: Change, study: LoadedStudy) -> Iterator[str]:
+def what_if_table(found: WhatIf, change: Supposition, study: LoadedStudy) -> Iterator[str]:
     """The original and the supposed study side by side, line by line."""
     columns = {"original": found.original}
     if found.same_pool is not None:
@@ -251,7 +251,7 @@ def _cell(one: Trajectory, answers: int) -> str:
     return f"{point.rank:4d} {_percent(point.held_out):>9} {_random(point):>16}{mark}"
 
 
-def _random(point: Point) -> str:
+def _random(point: TrajectoryPoint) -> str:
     if point.progressive is None or point.low is None or point.high is None:
         return "–"
     return f"{_percent(point.progressive)} ({100 * point.low:.0f}–{100 * point.high:.0f})"

@@ -17,7 +17,7 @@ from lore_active.data.comparisons import MAX_ITEMS, as_triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
-from lore_active.simulation.observers import Habits, crowd, gaussian_space, simulated_answers
+from lore_active.simulation.observers import ObserverNoise, crowd, gaussian_space, simulated_answers
 from lore_active.simulation.parallel import running, sweep
 from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
 from lore_active.stopping.rules import RankSettled
@@ -76,10 +76,12 @@ class Setting:
             pool = LoggedPeople(logged, self.seed + 1)
             source = PooledQuestions(pool.questions, logged.n_objects)
             return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
-        habits = Habits(self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift)
+        habits = ObserverNoise(
+            self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift
+        )
         space = gaussian_space(self.items, self.rank, self.seed)
         people = SimulatedPeople(crowd(space, self.observers, habits, self.seed + 1))
-        test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, Habits(noise=0.0))
+        test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, ObserverNoise(noise=0.0))
         return Learner(self.items, self.seed, selector, rule), people, test
 
 

@@ -12,14 +12,14 @@ ExitKind = Literal["finished", "declined", "full", "expired", "already"]
 
 # Ways of saying who somebody is, most telling first; one of these makes a link a person's own.
 IDENTITIES = ("PROLIFIC_PID", "workerId", "participant_label", "puid", "survey_code", "id")
-MOST_PARAMETERS = 30
-LONGEST_PARAMETER = 300
+MAX_PARAMETERS = 30
+MAX_PARAMETER = 300
 
 
 def tidy(entry: Mapping[str, str]) -> dict[str, str]:
     """A bounded copy: links come from outside."""
-    kept = list(entry.items())[:MOST_PARAMETERS]
-    return {str(name)[:100]: str(value)[:LONGEST_PARAMETER] for name, value in kept}
+    kept = list(entry.items())[:MAX_PARAMETERS]
+    return {str(name)[:100]: str(value)[:MAX_PARAMETER] for name, value in kept}
 
 
 def external_name(entry: Mapping[str, str], simulated: bool = False) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from server.collection.assignment import Issuer, expected
 from server.collection.entry import ExitKind, exit_of
 from server.collection.pace import Pace
-from server.collection.screens import Side, Stage, Trial
+from server.collection.screens import Screen, Side, TrialScreen
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
@@ -32,9 +32,9 @@ class Location:
         self._issuer = issuer
         self._pace = pace
 
-    def stage(self, c: Connection, who: Participant) -> Stage:
+    def stage(self, c: Connection, who: Participant) -> Screen:
         """The page that they are to see; questions for it are leased."""
-        plain = Stage(
+        plain = Screen(
             who.stage,  # type: ignore[arg-type]
             who.token,
             who.visit,
@@ -78,11 +78,11 @@ class Location:
         return replace(
             plain,
             kind="practice" if slot < 0 else "trial",
-            trial=Trial(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
+            trial=TrialScreen(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
             upcoming=upcoming,
         )
 
-    def _practice_feedback(self, c: Connection, who: Participant, plain: Stage) -> Stage:
+    def _practice_feedback(self, c: Connection, who: Participant, plain: Screen) -> Screen:
         """The practice question that they have just answered, and what most people choose."""
         asked = questions.last_practice(c, who.id)
         assert asked is not None
@@ -92,7 +92,7 @@ class Location:
             kind="practice_feedback",
             done=self.practice_slot(who) - 1,
             note=self._issuer.note(asked, side),
-            trial=Trial(
+            trial=TrialScreen(
                 asked.token,
                 asked.anchor,
                 asked.left,
@@ -127,7 +127,7 @@ class Location:
         return who.stage == "declined" and not (self.declining_pays and who.finished_at)
 
 
-def _state(c: Connection) -> store.State:
+def _state(c: Connection) -> store.StudyState:
     state = store.state(c)
     assert state is not None
     return state

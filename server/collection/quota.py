@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from server.status.counting import present
 from server.store import collection as store
-from server.store.collection import Participant, State
+from server.store.collection import Participant, StudyState
 from server.store.database import Connection
-from server.store.sqlite.writer import MOST_TOGETHER
+from server.store.sqlite.writer import MAX_TOGETHER
 from server.study.config import LoadedStudy
 
 
@@ -18,7 +18,7 @@ class Quota:
         # The most that may have been promised to participants up to a number.
         self._most, self._counted = 0, 0
 
-    def room(self, c: Connection, state: State, now: int, simulated: bool = False) -> int:
+    def room(self, c: Connection, state: StudyState, now: int, simulated: bool = False) -> int:
         """How many questions a new participant can be promised.
 
         Simulated participants share the budget with everybody; people do not share it with them.
@@ -31,7 +31,7 @@ class Quota:
             return self._exact(c, state, now, simulated)
         newest = store.newest_participant(c)
         # A commit that fails takes its newest participants back: they are added up every time.
-        sure = max(0, newest - MOST_TOGETHER)
+        sure = max(0, newest - MAX_TOGETHER)
         if sure > self._counted:
             self._most += store.most_promised(c, self._counted, sure)
             self._counted = sure
@@ -41,7 +41,7 @@ class Quota:
             return state.trials
         return self._exact(c, state, now, simulated)
 
-    def _exact(self, c: Connection, state: State, now: int, simulated: bool) -> int:
+    def _exact(self, c: Connection, state: StudyState, now: int, simulated: bool) -> int:
         given, people = store.promised(c, *self._present_from_to(now), simulated)
         if state.budget_participants and people >= state.budget_participants:
             return 0
@@ -52,7 +52,7 @@ class Quota:
         since, until = self._present_from_to(now)
         return who.stage in store.UNDER_WAY and not since <= who.seen_at <= until
 
-    def returned(self, c: Connection, who: Participant, state: State, now: int) -> Participant:
+    def returned(self, c: Connection, who: Participant, state: StudyState, now: int) -> Participant:
         """After being away a participant goes on only if there is still room for the rest."""
         if who.stage not in store.UNDER_WAY:
             return who

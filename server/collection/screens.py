@@ -38,7 +38,7 @@ Note = Literal[
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialScreen:
     """A question on the page. Items are numbers; `token` is what the form sends back.
 
     `chosen` and `expected` are known only when the page says what became of a practice question.
@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Screen:
     """Where a participant is, and all that the page needs to show it.
 
     `visit` goes into every form; `upcoming` names the items to preload; `code` and `address` are
@@ -66,7 +66,7 @@ class Stage:
     kind: StageKind
     participant: str
     visit: int
-    trial: Trial | None = None
+    trial: TrialScreen | None = None
     done: int = 0
     trials: int = 0
     note: Note = ""
@@ -79,7 +79,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Turned:
+class Rejected:
     """Somebody who cannot take part now, and why."""
 
     kind: Literal["full", "paused", "already", "preview"]

@@ -14,14 +14,14 @@ from server.collection.entry import external_name, session_of, tidy
 from server.collection.location import NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN, Location
 from server.collection.pace import Pace
 from server.collection.quota import Quota
-from server.collection.screens import Note, Side, Stage, Turned, Welcome
+from server.collection.screens import Note, Rejected, Screen, Side, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
 from server.store.database import Connection, Database
 from server.study.config import LoadedStudy
 
-LONGEST_FEEDBACK = 5000
+MAX_FEEDBACK = 5000
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 
 
@@ -29,7 +29,7 @@ class UnknownParticipant(LoreError):
     """A link with a token that nobody holds."""
 
 
-class UnknownQuestion(LoreError):
+class QuestionNotFound(LoreError):
     """An answer to a question that this participant was never given."""
 
 
@@ -56,7 +56,7 @@ class Service:
         token: str | None = None,
         agent: str = "",
         simulated: bool = False,
-    ) -> Welcome | Turned:
+    ) -> Welcome | Rejected:
         """Somebody opens the study's link: a newcomer, or one who comes back.
 
         `entry` holds the link's parameters, `token` what their browser remembers of an earlier
@@ -65,12 +65,12 @@ class Service:
         """
         entry = tidy(entry)
         if entry.get("assignmentId") == PREVIEW:
-            return Turned("preview")
+            return Rejected("preview")
         return self.database.write(lambda c: self._arrive(c, entry, token, agent[:500], simulated))
 
     def _arrive(
         self, c: Connection, entry: dict[str, str], token: str | None, agent: str, simulated: bool
-    ) -> Welcome | Turned:
+    ) -> Welcome | Rejected:
         now = self.clock()
         external = external_name(entry, simulated)
         known = None
@@ -82,7 +82,7 @@ class Service:
             before = json.loads(known.entry)
             if known.stage == "finished" and session_of(entry) != session_of(before):
                 # A second session of the same person, not a reload of the first.
-                return Turned("already", *self._location.exit("already", entry))
+                return Rejected("already", *self._location.exit("already", entry))
             if external is not None and entry != before and known.stage in store.STILL_HERE:
                 # The way out must name the assignment that they hold now, not one given back.
                 store.change_participant(
@@ -92,11 +92,11 @@ class Service:
             return Welcome(known.token)
         state = self._state(c)
         if state.status == "paused":
-            return Turned("paused")
+            return Rejected("paused")
         trials = self._quota.room(c, state, now, simulated)
         enough = simulated and store.simulated_stopped(c)
         if state.status == "stopped" or trials <= 0 or enough:
-            return Turned("full", *self._location.exit("full", entry))
+            return Rejected("full", *self._location.exit("full", entry))
         new = store.add_participant(
             c, secrets.token_urlsafe(18), external, entry, agent, trials, now, simulated
         )
@@ -106,20 +106,20 @@ class Service:
 
     # ---- from page to page ----------------------------------------------------------------------
 
-    def visit(self, token: str) -> Stage:
+    def visit(self, token: str) -> Screen:
         """The page is loaded: where they are, and this is now their newest window."""
 
-        def work(c: Connection) -> Stage:
+        def work(c: Connection) -> Screen:
             who = self._present(c, token)
             return self._location.stage(c, store.change_participant(c, who.id, visit=who.visit + 1))
 
         return self.database.write(work)
 
-    def look(self, token: str, visit: int | None) -> Stage:
+    def look(self, token: str, visit: int | None) -> Screen:
         """Where they are, for a window that asks by itself whether the study goes on."""
         return self._act(token, visit, lambda who: False, lambda who, now: {})
 
-    def consent(self, token: str, agreed: bool, visit: int | None = None) -> Stage:
+    def consent(self, token: str, agreed: bool, visit: int | None = None) -> Screen:
         """They agree, or do not: then they may take it back until they have seen an exit."""
 
         def changes(who: Participant, now: int) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Service:
 
         return self._act(token, visit, lambda who: who.stage == "consent", changes)
 
-    def leave(self, token: str) -> Stage:
+    def leave(self, token: str) -> Screen:
         """They have declined and mean it: now they are given the code or link for that."""
         return self._act(
             token,
@@ -141,10 +141,10 @@ class Service:
             lambda who, now: {"finished_at": now},
         )
 
-    def reconsider(self, token: str) -> Stage:
+    def reconsider(self, token: str) -> Screen:
         """They have declined and changed their mind: consent again, if there is still room."""
 
-        def work(c: Connection) -> Stage:
+        def work(c: Connection) -> Screen:
             who, now, state = self._participant(c, token), self.clock(), self._state(c)
             if self._location.undecided(who):
                 trials = self._quota.room(c, state, now, bool(who.simulated))
@@ -157,14 +157,14 @@ class Service:
 
         return self.database.write(work)
 
-    def begin(self, token: str, visit: int | None = None) -> Stage:
+    def begin(self, token: str, visit: int | None = None) -> Screen:
         """They have read the instructions."""
         stage = "practice" if self.study.settings.session.practice else "trials"
         return self._act(
             token, visit, lambda who: who.stage == "instructions", lambda who, now: {"stage": stage}
         )
 
-    def rest(self, token: str, done: int, visit: int | None = None) -> Stage:
+    def rest(self, token: str, done: int, visit: int | None = None) -> Screen:
         """They continue from a page between questions; `done` says which page, as it said."""
 
         def due(who: Participant) -> bool:
@@ -182,9 +182,9 @@ class Service:
 
         return self._act(token, visit, due, changes)
 
-    def feedback(self, token: str, text: str) -> Stage:
+    def feedback(self, token: str, text: str) -> Screen:
         """They have written a comment, perhaps an empty one, and are done."""
-        kept = {"stage": "finished", "feedback": text[:LONGEST_FEEDBACK]}
+        kept = {"stage": "finished", "feedback": text[:MAX_FEEDBACK]}
         return self._act(
             token,
             None,
@@ -198,10 +198,10 @@ class Service:
         visit: int | None,
         due: Callable[[Participant], bool],
         changes: Callable[[Participant, int], dict[str, Any]],
-    ) -> Stage:
+    ) -> Screen:
         """One step of a participant, if it is due; an older window takes none."""
 
-        def work(c: Connection) -> Stage:
+        def work(c: Connection) -> Screen:
             who, now = self._present(c, token), self.clock()
             if self._older(who, visit):
                 return _elsewhere(who, due(who))
@@ -228,7 +228,7 @@ class Service:
         visit: int | None = None,
         rt_ms: float | None = None,
         timings: Mapping[str, Any] | None = None,
-    ) -> Stage:
+    ) -> Screen:
         """Store an answer and give the next question; again and again, the same.
 
         The first answer to a question is kept; who sends another, or the same once more, is told
@@ -248,12 +248,12 @@ class Service:
         visit: int | None,
         rt_ms: float | None,
         timings: Mapping[str, Any] | None,
-    ) -> Stage:
+    ) -> Screen:
         who, now = self._participant(c, token), self.clock()
         away = self._quota.is_away(who, now)
         asked = questions.issued(c, question)
         if asked is None or asked.participant != who.id:
-            raise UnknownQuestion("This question is not one of this participant's.")
+            raise QuestionNotFound("This question is not one of this participant's.")
         note: Note = ""
         current = asked.side is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
@@ -308,11 +308,11 @@ class Service:
             return who
         return self._quota.returned(c, who, self._state(c), now)
 
-    def _state(self, c: Connection) -> store.State:
+    def _state(self, c: Connection) -> store.StudyState:
         state = store.state(c)
         assert state is not None
         return state
 
 
-def _elsewhere(who: Participant, refused: bool) -> Stage:
-    return Stage("elsewhere", who.token, who.visit, note="not_taken" if refused else "")
+def _elsewhere(who: Participant, refused: bool) -> Screen:
+    return Screen("elsewhere", who.token, who.visit, note="not_taken" if refused else "")

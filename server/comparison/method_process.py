@@ -37,7 +37,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Fold:
+class FoldResult:
     """How a method did on answers that it had not seen."""
 
     accuracy: float
@@ -61,7 +61,7 @@ def run(job: Job, say: Any) -> None:
         found = method.fit(fit, job.components, job.seed)
         seconds = time.perf_counter() - begun
         accuracy = triplet_accuracy(found.embedding, answers.take(held))
-        say(asdict(Fold(accuracy, found.rank, seconds, found.chose)))
+        say(asdict(FoldResult(accuracy, found.rank, seconds, found.chose)))
 
 
 def _end_with_parent() -> None:

@@ -22,7 +22,7 @@ from lore_active.errors import InvalidParameter
 from lore_active.rank.cross_validation import folds as folded
 from lore_active.simulation.baselines import METHODS, Method
 from lore_active.simulation.parallel import sweep
-from server.comparison.method_process import Fold, Job
+from server.comparison.method_process import FoldResult, Job
 
 # Loading packages and compiling do not count as the method's time, but they must end, too.
 START_SECONDS = 600.0
@@ -41,7 +41,7 @@ class Result:
     name: str
     status: Status
     words: str
-    folds: tuple[Fold, ...]
+    folds: tuple[FoldResult, ...]
 
     def figures(self) -> dict[str, Any]:
         """Plain data: means over the folds, standard error, and each fold."""
@@ -146,7 +146,7 @@ def tried(
 
 
 def _heard(method: Method, job: Job, limit: float, progress: Progress) -> Result:
-    done: list[Fold] = []
+    done: list[FoldResult] = []
     progress(method.name, 0, job.folds)
 
     def ended(status: Status, words: str) -> Result:
@@ -163,14 +163,14 @@ def _heard(method: Method, job: Job, limit: float, progress: Progress) -> Result
             if "failed" in line:
                 return ended("failed", line["failed"])
             if "ready" not in line:
-                done.append(Fold(**line))
+                done.append(FoldResult(**line))
                 progress(method.name, len(done), job.folds)
             if len(done) < job.folds:
                 line = child.line(until - time.monotonic())
     return ended("done", _choices(done))
 
 
-def _choices(done: Sequence[Fold]) -> str:
+def _choices(done: Sequence[FoldResult]) -> str:
     """What the method chose in the folds, each once."""
     return ", ".join(dict.fromkeys(fold.chose for fold in done if fold.chose))
 

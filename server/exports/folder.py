@@ -11,7 +11,7 @@ from server.exports.tables import (
     ANSWERS,
     ITEMS,
     PARTICIPANTS,
-    Choice,
+    ExportOptions,
     Progress,
     answers_csv,
     embedding_csv,
@@ -32,7 +32,7 @@ def write(
     study: LoadedStudy,
     out: Path,
     formats: list[str],
-    choice: Choice,
+    choice: ExportOptions,
     progress: Progress = lambda answers: None,
 ) -> list[Path]:
     """Write these formats below `out`; gives the files written."""
@@ -46,7 +46,7 @@ def write(
 
 
 def _csv_files(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     return [
         put(out / "answers.csv", answers_csv(database, study, choice, progress)),
@@ -63,7 +63,7 @@ def _csv_files(
 
 
 def _log(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     path = out / f"{study.name}.log.jsonl"
     with open(path, "wb", opener=private) as file:
@@ -74,7 +74,7 @@ def _log(
     return [path]
 
 
-WRITERS: dict[str, Callable[[Database, LoadedStudy, Path, Choice, Progress], list[Path]]] = {
+WRITERS: dict[str, Callable[[Database, LoadedStudy, Path, ExportOptions, Progress], list[Path]]] = {
     "csv": _csv_files,
     "triplettools": other_programs.triplettools,
     "salmon": other_programs.salmon,

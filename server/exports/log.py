@@ -26,7 +26,7 @@ _SEAL = b',"seal":"'
 _SEAL_LENGTH = 32
 _BEGIN = b'{"line":1,"kind":"study",'
 # Beyond any model's size: a log without line ends must not fill the memory.
-MOST_LINE_BYTES = 256 * 2**20
+MAX_LINE_BYTES = 256 * 2**20
 
 
 class BadLog(LoreError):
@@ -37,7 +37,7 @@ class BadLog(LoreError):
         self.line = line
 
 
-class Head(msgspec.Struct, frozen=True):
+class LogHeader(msgspec.Struct, frozen=True):
     """The first line: what study this is."""
 
     format: int
@@ -81,7 +81,7 @@ def lines(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> I
 def _events(
     c: Connection, study: LoadedStudy, pseudonyms: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    head = Head(
+    head = LogHeader(
         FORMAT,
         f"lore-active {__version__}",
         fingerprint(),
@@ -127,7 +127,7 @@ def is_log(path: Path) -> bool:
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """(line, kind, row) of every line; BadLog at the first that was changed, moved or lost."""
     seal, expected, ended, end = "", 0, False, b"\n"
-    while raw := file.readline(MOST_LINE_BYTES):
+    while raw := file.readline(MAX_LINE_BYTES):
         expected += 1
         if ended:
             raise BadLog(expected, "the log goes on after its end.")
@@ -183,7 +183,7 @@ def load(
                     line, f"this is not a log of format {' or '.join(map(str, READABLE))}."
                 )
             try:
-                head = msgspec.convert(row, Head)
+                head = msgspec.convert(row, LogHeader)
                 study = _study(head, into.parent)
             except (msgspec.ValidationError, KeyError) as error:
                 raise BadLog(line, f"it does not describe a study: {error}.") from None
@@ -242,7 +242,7 @@ def _plain_name(file: str) -> str:
     return "" if name == ".." or "\0" in name else name
 
 
-def _study(head: Head, folder: Path) -> LoadedStudy:
+def _study(head: LogHeader, folder: Path) -> LoadedStudy:
     items = tuple(
         Item(
             one["key"],

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from server.exports.dictionary import adding_up, dictionary, simulated_lines
-from server.exports.tables import ANSWERS, Choice, Progress, answer_rows, csv_text, put
+from server.exports.tables import ANSWERS, ExportOptions, Progress, answer_rows, csv_text, put
 from server.monitor.map import embedding_of
 from server.status.counting import Fates, answer_counts
 from server.store import models, summaries
@@ -52,7 +52,9 @@ SALMON = (
 )
 
 
-def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[list[dict[str, Any]]]:
+def _rows(
+    database: Database, choice: ExportOptions, progress: Progress
+) -> Iterator[list[dict[str, Any]]]:
     """Answers with a choice as named cells, practice left out, some thousand at once.
 
     `counts` tells whether an answer counts for the model, `waited_ms` how long the server waited
@@ -76,7 +78,7 @@ def _rows(database: Database, choice: Choice, progress: Progress) -> Iterator[li
 
 def _counted(database: Database, progress: Progress) -> Iterator[list[dict[str, Any]]]:
     """Answers that count for the model: all that a method without marks may be given."""
-    for rows in _rows(database, Choice(), progress):
+    for rows in _rows(database, ExportOptions(), progress):
         yield [one for one in rows if one["counts"]]
 
 
@@ -92,7 +94,7 @@ def _numbers(study: LoadedStudy) -> dict[str, int]:
 
 
 def triplettools(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     """Trials, the key to its item numbers, and the embedding, as `get.combined` reads them."""
     number = _numbers(study)
@@ -172,7 +174,7 @@ def _time(ms: float | None, unit: float) -> float | None:
 
 
 def salmon(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     """Responses as Salmon's dashboard gives them, its targets, and where its fit may start."""
     number, people = _numbers(study), database.read(summaries.people)
@@ -248,7 +250,7 @@ def _salmon_row(
 
 
 def cblearn(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     """Arrays for cblearn: `triplets` in list order (anchor, nearer, farther), all that count."""
     number = _numbers(study)

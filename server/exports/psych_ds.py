@@ -19,7 +19,7 @@ from server.exports.tables import (
     ANSWERS,
     ITEMS,
     PARTICIPANTS,
-    Choice,
+    ExportOptions,
     Progress,
     answer_rows,
     answers_csv,
@@ -48,14 +48,14 @@ DE_IDENTIFIED = (
 )
 
 
-def answer_columns(choice: Choice) -> tuple[str, ...]:
+def answer_columns(choice: ExportOptions) -> tuple[str, ...]:
     """The columns of the file of answers."""
     if choice.identified:
         return ANSWERS
     return (*(name for name in ANSWERS if name not in IDENTIFYING_ANSWERS), *COARSE_ANSWERS)
 
 
-def participant_columns(choice: Choice) -> tuple[str, ...]:
+def participant_columns(choice: ExportOptions) -> tuple[str, ...]:
     """The columns of the file of participants."""
     if choice.identified:
         return PARTICIPANTS
@@ -64,7 +64,7 @@ def participant_columns(choice: Choice) -> tuple[str, ...]:
 
 
 def write(
-    database: Database, study: LoadedStudy, out: Path, choice: Choice, progress: Progress
+    database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     """The dataset in a folder."""
     data = out / "data"
@@ -136,7 +136,7 @@ def _dimensions(database: Database, study: LoadedStudy) -> list[str]:
     return [f"dim_{number}" for number in range(z.shape[1])]
 
 
-def _answers(database: Database, choice: Choice, progress: Progress) -> Iterator[str]:
+def _answers(database: Database, choice: ExportOptions, progress: Progress) -> Iterator[str]:
     columns = answer_columns(choice)
     yield csv_text([columns])
     arrived = {row[0]: row[_ARRIVED] for row in database.read(summaries.participants_for_export)}
@@ -152,7 +152,7 @@ def _answer(row: tuple[Any, ...], columns: tuple[str, ...], arrived: dict[int, i
     return [cells[name] for name in columns]
 
 
-def _participants(database: Database, choice: Choice) -> Iterator[str]:
+def _participants(database: Database, choice: ExportOptions) -> Iterator[str]:
     columns = participant_columns(choice)
     yield csv_text([columns])
     left_out = database.read(simulated_left_out)

@@ -59,7 +59,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ExportOptions:
     """What to leave out: excluded people, and who people are.
 
     Simulated participants are left out where people have answered, unless `simulated`. Psych-DS is
@@ -79,7 +79,7 @@ class Choice:
         return not (excluded and self.without_excluded)
 
 
-ALL = Choice()
+ALL = ExportOptions()
 
 
 def put(path: Path, pieces: Iterator[str]) -> Path:
@@ -120,7 +120,7 @@ def _minute(minute: int) -> str:
 
 
 def answer_rows(
-    database: Database, choice: Choice = ALL, progress: Progress = lambda answers: None
+    database: Database, choice: ExportOptions = ALL, progress: Progress = lambda answers: None
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Answers with the cells of ANSWERS, some thousand at once."""
     last = count = 0
@@ -144,7 +144,7 @@ def _marks(row: tuple[Any, ...]) -> tuple[bool, bool]:
 def answers_csv(
     database: Database,
     study: LoadedStudy,
-    choice: Choice = ALL,
+    choice: ExportOptions = ALL,
     progress: Progress = lambda answers: None,
 ) -> Iterator[str]:
     """Every answer, practice and excluded people included (each marked), unless unwanted."""
@@ -163,7 +163,7 @@ def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 
 
-def participants_csv(database: Database, choice: Choice = ALL) -> Iterator[str]:
+def participants_csv(database: Database, choice: ExportOptions = ALL) -> Iterator[str]:
     """Every participant, one a line."""
     yield csv_text([PARTICIPANTS])
     left_out = database.read(simulated_left_out)

@@ -48,7 +48,7 @@ class AlreadyComputing(LoreError):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitSummary:
     """What a cross-validation of some answers found."""
 
     answers: int
@@ -62,8 +62,8 @@ class Effect:
     """Both, and how alike their maps are: the correlation of all distances between items."""
 
     excluded: bool
-    with_them: Fitted
-    without: Fitted
+    with_them: FitSummary
+    without: FitSummary
     correlation: float | None
 
 
@@ -174,7 +174,7 @@ def effect(folder: Path, participant: int) -> Iterator[dict[str, Any]]:
 
 def _read(
     c: Connection, participant: int
-) -> tuple[list[journal.Counted], list[tuple[int, int, int]], bool, int]:
+) -> tuple[list[journal.CountedAnswer], list[tuple[int, int, int]], bool, int]:
     told = journal.counted(c)
     excluded = any(one.excluded for one in told if one.participant == participant)
     state = collection.state(c)
@@ -184,10 +184,10 @@ def _read(
 
 def _fitted(
     study: LoadedStudy,
-    told: list[journal.Counted],
+    told: list[journal.CountedAnswer],
     imported: list[tuple[int, int, int]],
     seed: int,
-) -> tuple[Fitted, Floats]:
+) -> tuple[FitSummary, Floats]:
     from lore_active.data.comparisons import as_triplets
     from lore_active.learner.updates import audited
 
@@ -202,7 +202,7 @@ def _fitted(
     found, _ = audited(as_triplets(rows, n_objects=items), np.array(independent), seed, [], None)
     accuracy = next((one.accuracy for one in found.evidence if one.rank == found.rank), None)
     z = np.zeros((items, 0)) if found.solution is None else found.solution.embedding
-    return Fitted(len(rows), found.rank, accuracy), z
+    return FitSummary(len(rows), found.rank, accuracy), z
 
 
 def distance_correlation(one: Floats, other: Floats) -> float | None:

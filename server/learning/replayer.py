@@ -10,20 +10,20 @@ import numpy as np
 
 from lore_active.acquisition.selectors import selector_named
 from lore_active.errors import InvalidTriplets
-from lore_active.learner.learner import Learner, Query
-from lore_active.questions.pool import Source
-from lore_active.questions.question import Purpose, UnknownQuery
+from lore_active.learner.learner import Learner
+from lore_active.questions.pool import QuestionSource
+from lore_active.questions.question import Purpose, Question, UnknownQuestion
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping.rules import Decision, RankSettled
 from lore_active.types import Mapper
 from server.store import collection, imports, journal
 from server.store.database import Database
-from server.store.journal import Change, Step, Told, WebQuery
+from server.store.journal import AnswerToLearn, JournalChange, ServerQuestion, Step
 from server.store.models import ModelRow
 from server.study.config import LoadedStudy
 
 # Random questions that are always asked, from the schedule and the learner together.
-LEAST_RANDOM = 0.05
+MIN_RANDOM = 0.05
 Progress = Callable[[int, int], None]
 BEFORE_ALL = Step(0, 0, 0, 0, 0, "", 0, (), 0, "", {})
 
@@ -31,7 +31,7 @@ BEFORE_ALL = Step(0, 0, 0, 0, 0, "", 0, (), 0, "", {})
 def new_learner(
     study: LoadedStudy,
     seed: int,
-    source: Source | None = None,
+    source: QuestionSource | None = None,
     lam: float | None = None,
     mapper: Mapper = map,
 ) -> Learner:
@@ -43,7 +43,7 @@ def new_learner(
         seed,
         selector_named(settings.learning.selector),
         RankSettled(stopping.confidence, stopping.audits, stopping.min_answers or None),
-        least_random=max(0.0, LEAST_RANDOM - settings.session.random),
+        min_random=max(0.0, MIN_RANDOM - settings.session.random),
         source=source,
         lam=lam,
         mapper=mapper,
@@ -62,7 +62,7 @@ class Unusable:
         return f"{self.what.capitalize()} {self.number} cannot be used: {self.why}."
 
 
-class Fold:
+class Replayer:
     """A learner that goes through steps; the worker lives them, replay goes through them again.
 
     `numbers` holds the learner's numbers of the web's own questions that the database does not
@@ -121,8 +121,8 @@ class Fold:
         """
         queries, told, changes = self.database.read(
             lambda c: (
-                journal.web_queries(c, before.up_to_query, step.up_to_query),
-                journal.told(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
+                journal.server_questions(c, before.up_to_query, step.up_to_query),
+                journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
                 journal.changes(c, before.up_to_event, step.up_to_event),
             )
         )
@@ -140,7 +140,7 @@ class Fold:
         for answer in told:
             number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
             if number is None:
-                raise UnknownQuery(f"Question {answer.query} is not one that the learner knows.")
+                raise UnknownQuestion(f"Question {answer.query} is not one that the learner knows.")
             if answer.chosen is None or answer.left_out:
                 # What only a simulated participant was asked may be asked again.
                 self.learner.skip(number)
@@ -159,8 +159,8 @@ class Fold:
         """
         queries, told = self.database.read(
             lambda c: (
-                journal.web_queries(c, before.up_to_query, step.up_to_query),
-                journal.told(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
+                journal.server_questions(c, before.up_to_query, step.up_to_query),
+                journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
             )
         )
         found, items = [], range(self.learner.n_objects)
@@ -177,13 +177,13 @@ class Fold:
                 found.append(Unusable("answer", answer.seq, why))
         return found
 
-    def _unusable(self, answer: Told, new: dict[int, tuple[int, int]]) -> str:
+    def _unusable(self, answer: AnswerToLearn, new: dict[int, tuple[int, int]]) -> str:
         number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
         if answer.query in new:
             known = new[answer.query]
         elif number is None or not self.learner.knows(number):
             return f"question {answer.query} is not one that the learner knows"
-        elif self.learner.told(number):
+        elif self.learner.answered(number):
             return f"question {answer.query} has been answered already"
         else:
             asked = self.learner.query(number)
@@ -192,7 +192,7 @@ class Fold:
             return f"item {answer.chosen} is no option of question {answer.query}: {known}"
         return ""
 
-    def _change(self, change: Change, step: Step) -> None:
+    def _change(self, change: JournalChange, step: Step) -> None:
         if change.kind in ("prior", "prior_out"):
             number = change.prior
             assert number is not None
@@ -235,7 +235,7 @@ class Fold:
                 self.learner.refit()
             seconds[step.work] = self.timer() - begun
 
-    def as_asked(self, step: Step) -> list[Query]:
+    def as_asked(self, step: Step) -> list[Question]:
         """The step's questions as they were chosen then."""
         rows = self.database.read(lambda c: journal.asked_in(c, step.id))
         try:
@@ -245,7 +245,7 @@ class Fold:
                 f"The questions of step {step.id} cannot be asked again: {error}"
             ) from error
 
-    def ask(self, step: Step, seconds: dict[str, float]) -> list[Query]:
+    def ask(self, step: Step, seconds: dict[str, float]) -> list[Question]:
         """The step's questions."""
         if step.asked == 0:
             return []
@@ -255,7 +255,7 @@ class Fold:
         return queries
 
 
-def _purpose(query: WebQuery) -> Purpose:
+def _purpose(query: ServerQuestion) -> Purpose:
     """The web's own questions are random; those of a step that a recovery dropped keep theirs."""
     if query.purpose == "cover":
         return "cover"
@@ -263,9 +263,9 @@ def _purpose(query: WebQuery) -> Purpose:
     return "active" if query.purpose == "active" or repeats_a_lost_one else "random"
 
 
-def reasons(decision: Decision) -> str:
+def stored_criteria(decision: Decision) -> str:
     """A decision's criteria as they are stored."""
-    return json.dumps([asdict(one) for one in decision.reasons], ensure_ascii=False)
+    return json.dumps([asdict(one) for one in decision.criteria], ensure_ascii=False)
 
 
 def model_row(learner: Learner, step: Step) -> ModelRow:
@@ -294,7 +294,7 @@ def model_row(learner: Learner, step: Step) -> ModelRow:
         temperature=estimate.temperature,
         objective=0.0 if model is None else model.objective,
         seed=learner.seed,
-        picture=np.ascontiguousarray(estimate.picture[:, :rank]).tobytes(),
+        picture=np.ascontiguousarray(estimate.aligned[:, :rank]).tobytes(),
         embedding=np.ascontiguousarray(estimate.embedding).tobytes(),
         spread=np.ascontiguousarray(spread).tobytes(),
         summary=json.dumps(summary),

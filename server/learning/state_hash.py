@@ -13,7 +13,8 @@ import numpy as np
 from lore_active.data.row_table import NOTHING
 from lore_active.errors import LoreError
 from lore_active.learner.history import PURPOSES
-from lore_active.learner.learner import Learner, Query
+from lore_active.learner.learner import Learner
+from lore_active.questions.question import Question
 from lore_active.stopping.rules import Decision
 from server.store import models
 from server.store.database import Database
@@ -32,12 +33,12 @@ class NotANumber(LoreError):
 NUMBERS_ONLY = "2:"
 
 
-def state_hash(learner: Learner, queries: list[Query]) -> str:
+def state_hash(learner: Learner, queries: list[Question]) -> str:
     """A digest of the model to the last bit, of the questions just asked, and of the decision."""
     return with_queries(model_digest(learner), queries)
 
 
-def with_queries(digest: Digest, queries: list[Query]) -> str:
+def with_queries(digest: Digest, queries: list[Question]) -> str:
     """The digest, when it has taken in the questions too."""
     for query in queries:
         digest.update(
@@ -55,10 +56,10 @@ def model_digest(learner: Learner) -> Digest:
     digest = hashlib.sha256()
     model = learner.model
     if model is not None:
-        asker = model.asker
+        acquisition = model.acquisition
         for array in (
-            *(model.embedding, model.singular_values, model.picture),
-            *(asker.embedding, asker.wider),
+            *(model.embedding, model.singular_values, model.aligned),
+            *(acquisition.embedding, acquisition.wider),
         ):
             digest.update(_packed(*array.shape))
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -69,7 +70,7 @@ def model_digest(learner: Learner) -> Digest:
 
 def decision_numbers(decision: Decision) -> tuple[float, ...]:
     """All numbers of a decision: stop, settled, rank; each criterion's value, threshold, passed."""
-    criteria = ((one.value, one.threshold, one.passed) for one in decision.reasons)
+    criteria = ((one.value, one.threshold, one.passed) for one in decision.criteria)
     return tuple(
         float(number)
         for number in (decision.stop, decision.settled, decision.rank, *chain(*criteria))
@@ -87,7 +88,7 @@ def _packed(*numbers: float) -> bytes:
     return struct.pack(f"<{len(numbers)}d", *numbers)
 
 
-def comes_out(learner: Learner, queries: list[Query], step: Step, database: Database) -> bool:
+def comes_out(learner: Learner, queries: list[Question], step: Step, database: Database) -> bool:
     """Whether a learner is in the state that a step published.
 
     Steps of versions that hashed sentences are judged by the published embedding, if they
@@ -105,7 +106,12 @@ def refuse_nonsense(learner: Learner, step: Step) -> None:
     model = learner.model
     if model is None:
         return
-    for array in (model.embedding, model.picture, model.singular_values, model.asker.embedding):
+    for array in (
+        model.embedding,
+        model.aligned,
+        model.singular_values,
+        model.acquisition.embedding,
+    ):
         if not np.isfinite(array).all():
             raise NotANumber(
                 f"The model of step {step.id}, of {learner.counted} answers, has values that are "

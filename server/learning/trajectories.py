@@ -12,15 +12,15 @@ import msgspec
 from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
-from lore_active.questions.pool import PooledQuestions, Source
+from lore_active.questions.pool import PooledQuestions, QuestionSource
 from lore_active.rank.cross_validation import RankEvidence
-from lore_active.rank.significance import Share
+from lore_active.rank.significance import Proportion
 from lore_active.simulation.run import LoggedPeople, simulate
 from lore_active.stopping.stages import Collection
 from lore_active.stopping.verdict import verdict
 from lore_active.types import Mapper
-from server.learning.replayer import Fold, Progress, new_learner
-from server.learning.what_if import Change, replaced
+from server.learning.replayer import Progress, Replayer, new_learner
+from server.learning.what_if import Supposition, replaced
 from server.status import verdict as study_verdict
 from server.store import collection, journal, models, summaries
 from server.store.database import Connection, Database
@@ -31,7 +31,7 @@ SEED_OF_PEOPLE = 1
 
 
 @dataclass(frozen=True)
-class Point:
+class TrajectoryPoint:
     """How a study stood after an audit.
 
     answers: as in `Trajectory`, until then. fitted: answers in the model. held_out: share of
@@ -60,7 +60,7 @@ class Trajectory:
     """
 
     answers: int
-    points: list[Point] = field(default_factory=list)
+    points: list[TrajectoryPoint] = field(default_factory=list)
     stopped_at: int | None = None
     stopped_rank: int | None = None
     words: str = ""
@@ -72,7 +72,7 @@ class Trajectory:
         if settled and self.stopped_at is None:
             self.stopped_at, self.stopped_rank = answers, rank
 
-    def at(self, answers: int) -> Point | None:
+    def at(self, answers: int) -> TrajectoryPoint | None:
         """How it stood when so many answers had come; None before the first audit."""
         place = bisect_right(self.points, answers, key=lambda one: one.answers)
         return self.points[place - 1] if place else None
@@ -99,7 +99,7 @@ class WhatIf:
 def what_if(
     database: Database,
     study: LoadedStudy,
-    change: Change,
+    change: Supposition,
     timer: Callable[[], float],
     progress: Progress = lambda done, of: None,
     mapper: Mapper = map,
@@ -118,7 +118,7 @@ def what_if(
             "The study has no audit yet, so there is nothing to compare with; its first comes "
             "when there are twice as many answers as items."
         )
-    supposing = _Supposing(database, study, change, timer, progress, mapper)
+    supposing = _Recomputation(database, study, change, timer, progress, mapper)
     same_pool = None
     if change.selector is None:
         supposed = supposing.along_the_journal(seqs)
@@ -152,7 +152,7 @@ def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
         if one.audit:
             summary = json.loads(one.summary)
             evidence = [RankEvidence(**row) for row in summary["evidence"]]
-            share = Share(**summary["progressive"])
+            share = Proportion(**summary["progressive"])
             found.points.append(_point(answers, one.answers, one.rank, one.lam, evidence, share))
     # As far as the learner goes: that somebody ended collection is not what is compared.
     learnt = study_verdict.findings(c)
@@ -164,10 +164,10 @@ def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
 
 
 @dataclass(frozen=True)
-class _Supposing:
+class _Recomputation:
     database: Database
     study: LoadedStudy
-    change: Change
+    change: Supposition
     timer: Callable[[], float]
     progress: Progress
     mapper: Mapper
@@ -179,7 +179,7 @@ class _Supposing:
         for number in change.exclude:
             learner.exclude(str(number))
         fixed = frozenset((*change.exclude, *change.restore))
-        fold = Fold(self.database, self.study, learner, self.timer, fixed)
+        fold = Replayer(self.database, self.study, learner, self.timer, fixed)
         found = Trajectory(len(seqs))
 
         def work(step: Step, changed: bool) -> str:
@@ -206,7 +206,7 @@ class _Supposing:
         self.progress(len(pool), len(pool))
         return found
 
-    def _learner(self, settings: Study, source: Source | None) -> Learner:
+    def _learner(self, settings: Study, source: QuestionSource | None) -> Learner:
         state = self.database.read(collection.state)
         assert state is not None
         supposed = msgspec.structs.replace(self.study, settings=settings)
@@ -215,7 +215,7 @@ class _Supposing:
 
 def _note(found: Trajectory, learner: Learner, answers: int, audited: bool) -> None:
     decision, estimate = learner.decision, learner.estimate
-    found.decided(answers, decision.settled, estimate.rank, decision.words)
+    found.decided(answers, decision.settled, estimate.rank, decision.message)
     found.headline = verdict(Collection(counted=learner.counted), learner.findings).headline
     if audited:
         found.points.append(
@@ -231,20 +231,25 @@ def _note(found: Trajectory, learner: Learner, answers: int, audited: bool) -> N
 
 
 def _point(
-    answers: int, fitted: int, rank: int, lam: float, evidence: Sequence[RankEvidence], share: Share
-) -> Point:
+    answers: int,
+    fitted: int,
+    rank: int,
+    lam: float,
+    evidence: Sequence[RankEvidence],
+    share: Proportion,
+) -> TrajectoryPoint:
     held_out = next((one.accuracy for one in evidence if one.rank == rank), None)
     some = (share.value, share.low, share.high) if share.count else (None, None, None)
-    return Point(answers, fitted, rank, lam, held_out, *some)
+    return TrajectoryPoint(answers, fitted, rank, lam, held_out, *some)
 
 
-def _left_out(c: Connection, change: Change) -> set[int]:
+def _left_out(c: Connection, change: Supposition) -> set[int]:
     """Whose answers do not count in the end."""
     excluded = {one.id for one in summaries.people(c) if one.excluded}
     return (excluded | set(change.exclude)) - set(change.restore)
 
 
-def _pool(told: Sequence[journal.Counted], items: int, left_out: set[int]) -> Triplets:
+def _pool(told: Sequence[journal.CountedAnswer], items: int, left_out: set[int]) -> Triplets:
     """The answers that count as rows anchor, nearer, farther."""
     rows = [
         (one.anchor, one.nearer, one.farther) for one in told if one.participant not in left_out

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lore_active.acquisition.proposals import Choice
+from lore_active.acquisition.proposals import Proposal
 from lore_active.errors import LoreError
-from lore_active.learner.learner import Query
 from lore_active.learner.model import Model
+from lore_active.questions.question import Question
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping.verdict import verdict
-from server.learning.replayer import Fold, Progress, model_row, new_learner
+from server.learning.replayer import Progress, Replayer, model_row, new_learner
 from server.learning.state_hash import (
     NUMBERS_ONLY,
     decision_numbers,
@@ -46,7 +46,7 @@ TOLERANCE = 0.02
 # of the objective.
 AS_GOOD = 1e-3
 # Choices that may wait for a core; each holds what was known when it was made.
-MOST_WAITING = 4
+MAX_WAITING = 4
 # The columns of a model that are results of computation.
 NUMERICAL = ("rank", "lam", "temperature", "objective", "picture", "embedding", "spread")
 
@@ -176,7 +176,7 @@ def _check_steps(
     # Numerical work lets go of the interpreter, so threads are enough, and nothing is copied.
     with ThreadPoolExecutor(cores) as pool:
         learner = new_learner(study, seed, mapper=pool.map if cores > 1 else map)
-        fold = Fold(database, study, learner, timer)
+        fold = Replayer(database, study, learner, timer)
         try:
             for step, _, _ in fold.through(steps, progress=progress):
                 checks = _Checks(step, fold, lines, result)
@@ -192,7 +192,7 @@ def _check_steps(
                     stored = database.read(partial(journal.scored_in, step=step.id))
                     chosen = pool.submit(proposal)
                     choices.append(partial(checks.choice, chosen, queries, stored, digest))
-                    while len(choices) > MOST_WAITING * cores:
+                    while len(choices) > MAX_WAITING * cores:
                         choices.popleft()()
                 result.original_seconds += sum(step.seconds.values())
         except LoreError as error:
@@ -227,7 +227,7 @@ class _Checks:
     """One step's comparisons."""
 
     def __init__(
-        self, step: Step, fold: Fold, lines: dict[tuple[str, int], int], result: Replayed
+        self, step: Step, fold: Replayer, lines: dict[tuple[str, int], int], result: Replayed
     ) -> None:
         self.step, self.fold, self.lines, self.result = step, fold, lines, result
         self.exact = result.fingerprint_match
@@ -292,13 +292,13 @@ class _Checks:
         again = (*stored[:3], *stored_numbers(stored[4]))
         compared = len(numbers) if self.exact else 3
         if again[:compared] != numbers[:compared] or (self.exact and len(again) != compared):
-            what = f"the decision was {stored[3]!r}, but now it is {now.words!r}"
+            what = f"the decision was {stored[3]!r}, but now it is {now.message!r}"
             self.differs("decisions", self.step.id, what)
 
     def choice(
         self,
-        chosen: Future[list[Choice]],
-        queries: list[Query],
+        chosen: Future[list[Proposal]],
+        queries: list[Question],
         stored: list[tuple[int, int, float]],
         digest: Digest,
     ) -> None:

@@ -25,7 +25,7 @@ class BadChange(LoreError, ValueError):
     """Changes that cannot be supposed: everything that is wrong with them, a line each."""
 
 
-class Change(Struct, frozen=True):
+class Supposition(Struct, frozen=True):
     """What is supposed: a fixed λ, other settings, and whose answers count.
 
     `exclude` and `restore` hold numbers of participants: those left out all the time, and those
@@ -61,7 +61,7 @@ KEYS = (*KINDS, *PEOPLE)
 MAX_NEAR = 3
 
 
-def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Change:
+def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Supposition:
     """What `key=value` words ask for, or a BadChange with everything that is wrong with them."""
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Cha
         if name in SETTINGS:
             table, _, key = name.partition(".")
             settings = replaced(settings, table, **{key: value})
-    return Change(
+    return Supposition(
         settings,
         values.get("lam"),
         values.get("learning.selector"),

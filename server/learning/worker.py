@@ -14,30 +14,31 @@ import numpy as np
 from lore_active.errors import LoreError
 from lore_active.learner import snapshot
 from lore_active.learner.cadence import rest_after_audit
-from lore_active.learner.learner import Learner, Query
+from lore_active.learner.learner import Learner
+from lore_active.questions.question import Question
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping.rules import Decision
 from lore_active.stopping.verdict import Verdict
 from server.learning.replayer import (
     BEFORE_ALL,
-    Fold,
+    Replayer,
     Unusable,
     model_row,
     new_learner,
-    reasons,
+    stored_criteria,
 )
 from server.learning.state_hash import comes_out, refuse_nonsense, state_hash
 from server.status.counting import present
 from server.status.verdict import RULE
 from server.store import collection, journal, models
 from server.store.database import Connection, Database
-from server.store.journal import Ready, Step
+from server.store.journal import ReadyQuestion, Step
 from server.store.models import ModelRow
 from server.study.config import LoadedStudy
 
 # How many questions wait for people: enough for what is answered during one turn of the worker,
 # and no more, since the best question changes with every answer.
-LEAST_READY, MOST_READY = 10, 300
+MIN_READY, MAX_READY = 10, 300
 RATE_WINDOW_MS = 20_000
 
 
@@ -50,7 +51,7 @@ class Outcome:
     """What a step led to: all that is published of it."""
 
     learner_numbers: list[tuple[int, int]]
-    queries: list[Query]
+    queries: list[Question]
     model: ModelRow | None
     decision: Decision
     verdict: Verdict
@@ -147,7 +148,7 @@ class Worker:
             return 0
         rate = journal.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)
         wanted = active + 1.5 * rate * self._cycle_seconds
-        return int(min(MOST_READY, max(LEAST_READY, wanted)))
+        return int(min(MAX_READY, max(MIN_READY, wanted)))
 
     def _apply(self, step: Step, before: Step, deserted: bool) -> tuple[Outcome, Step]:
         """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
@@ -240,8 +241,8 @@ class Worker:
             decision.stop,
             decision.settled,
             decision.rank,
-            decision.words,
-            reasons(decision),
+            decision.message,
+            stored_criteria(decision),
         )
         state = collection.state(c)
         assert state is not None
@@ -266,7 +267,7 @@ class Worker:
         text = zlib.compress(json.dumps(document).encode(), 1)
         self.database.write(lambda c: journal.save_snapshot(c, step.id, text, packed.getvalue()))
 
-    def _rebuilt(self) -> tuple[Step, Fold]:
+    def _rebuilt(self) -> tuple[Step, Replayer]:
         """The learner as it was when the last step was published, or a CannotRebuild."""
         saved = self.database.read(journal.snapshot)
         if saved is not None:
@@ -291,7 +292,7 @@ class Worker:
 
     def _replayed(
         self, saved: tuple[int, bytes, bytes] | None, as_asked: bool = False
-    ) -> tuple[Step, Fold]:
+    ) -> tuple[Step, Replayer]:
         state = self.database.read(collection.state)
         assert state is not None
         before, learner = BEFORE_ALL, new_learner(self.study, state.seed)
@@ -309,7 +310,7 @@ class Worker:
             queries = [learner.query(row[1]) for row in asked]
             if not comes_out(learner, queries, before, self.database):
                 raise CannotRebuild(f"The snapshot is not of what step {number} published.")
-        fold, start = Fold(self.database, self.study, learner, self.timer), before.id
+        fold, start = Replayer(self.database, self.study, learner, self.timer), before.id
         steps = self.database.read(lambda c: journal.steps(c, start))
 
         def prepare(step: Step, before: Step) -> None:
@@ -327,8 +328,8 @@ class Worker:
         return before, fold
 
 
-def _ready(query: Query, version: int) -> Ready:
-    return Ready(
+def _ready(query: Question, version: int) -> ReadyQuestion:
+    return ReadyQuestion(
         query.id,
         query.purpose,
         query.anchor,

@@ -21,8 +21,8 @@ from server.study.config import LoadedStudy
 
 WHO = "lore-active forget"
 # Shorter values stand in many files by chance.
-SHORTEST_TRACE = 6
-SHORTEST_WORDS = 12
+MIN_TRACE = 6
+MIN_WORDS = 12
 ARCHIVES = {".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".tar", ".rar"}
 # What exports call the files that hold answers.
 ANSWER_FILES = re.compile(
@@ -128,12 +128,12 @@ def _traces(who: Participant, others: list[Participant]) -> list[bytes]:
     """Bytes by which this participant, and no other, would be found in a file."""
     known = {value for one in others for value in _values(one)}
     own = {who.token, *_values(who)} - known
-    traces = {value for value in own if len(value) >= SHORTEST_TRACE}
+    traces = {value for value in own if len(value) >= MIN_TRACE}
     # Exports quote and escape in ways of their own: a stretch of plain words is the same in all.
     traces |= {
         part.strip()
         for part in re.split(r"[\r\n\t\"'\\]", who.feedback)
-        if len(part.strip()) >= SHORTEST_WORDS
+        if len(part.strip()) >= MIN_WORDS
     }
     spelt = {one.encode() for one in traces} | {json.dumps(one)[1:-1].encode() for one in traces}
     return sorted(spelt)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, Table, item_type
+from lore_active.data.row_table import NOTHING, RowTable, item_type
 from lore_active.types import Flags, Floats
 from server.store.erasure import DAY_MS
 from server.store.summaries import AnswerRow
@@ -23,7 +23,7 @@ CATCH, REPEAT = PURPOSES.index("catch"), PURPOSES.index("repeat")
 # What a page said about time: nothing, all that it should, or less.
 UNTIMED, WHOLE, PARTIAL = range(3)
 # About three weeks; nothing depends on how much longer it was.
-LONGEST_MS = np.iinfo(np.int32).max
+MAX_MS = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Columns:
         return np.where(self.chosen == self.left, self.right, self.left)
 
 
-class Ledger:
+class AnswerColumns:
     """Columns that grow, 45 bytes an answer; appending costs what is appended."""
 
     def __init__(self, items: int) -> None:
         item = item_type(items)
-        self._held = Table(
+        self._held = RowTable(
             [
                 *((name, np.int64) for name in ("seq", "received_at")),
                 # Single precision tells apart what no page can: microseconds.
@@ -133,4 +133,4 @@ def _elapsed(served_at: int, received_at: int) -> int:
     # Of participants who were erased only the days are left.
     erased = served_at % DAY_MS == received_at % DAY_MS == 0
     # A clock that was set back says nothing.
-    return -1 if erased or received_at < served_at else min(received_at - served_at, LONGEST_MS)
+    return -1 if erased or received_at < served_at else min(received_at - served_at, MAX_MS)

@@ -23,7 +23,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Place:
+class MapPlace:
     """One item on the map: its number, where it is, and where its label goes, if there is room."""
 
     item: int
@@ -42,7 +42,7 @@ class ClosingMap:
 
     width: float
     height: float
-    places: tuple[Place, ...]
+    places: tuple[MapPlace, ...]
     nearest: tuple[tuple[str, str], ...]
 
 
@@ -78,7 +78,7 @@ def drawn(z: Floats, items: tuple[Item, ...]) -> ClosingMap:
 
 def _places(
     x: Floats, y: Floats, items: tuple[Item, ...], image: float, height: float
-) -> list[Place]:
+) -> list[MapPlace]:
     """Images and labels where they cover nothing; for the others there is a dot."""
     dots = [(a - RADIUS, b - RADIUS, a + RADIUS, b + RADIUS) for a, b in zip(x, y, strict=True)]
     taken: list[Box] = []
@@ -110,9 +110,9 @@ def _place(
     image: float = 0.0,
     label: str = "",
     spot: tuple[float, float] = (0.0, 0.0),
-) -> Place:
+) -> MapPlace:
     left, up = (round(value, 1) for value in spot)
-    return Place(number, round(x, 1), round(y, 1), round(image, 1), label, left, up)
+    return MapPlace(number, round(x, 1), round(y, 1), round(image, 1), label, left, up)
 
 
 def _free(x: float, y: float, width: float, others: list[Box], height: float) -> Box | None:

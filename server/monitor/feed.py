@@ -37,7 +37,7 @@ class Update:
     packed: bytes
 
 
-class Watch:
+class Feed:
     """Gives the newest update. Callers share it: ten monitors cost what one costs."""
 
     def __init__(self, database: Database, study: LoadedStudy, clock: Callable[[], int]) -> None:
@@ -136,7 +136,7 @@ class _Key:
 
 
 def _key(c: Connection, now: int, error: type[StoreError] | None) -> _Key:
-    pulse = summaries.pulse(c)
+    pulse = summaries.change_marks(c)
     every = BUSY_MS if now - pulse.seen_at < BUSY_FOR_MS else QUIET_MS
     state = collection.state(c)
     return _Key(_digest((pulse, state, now // every)), _digest((pulse.event, state)), error)

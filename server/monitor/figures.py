@@ -20,7 +20,7 @@ from server.monitor.participants import Rows, number
 from server.monitor.quality import Quality
 from server.status.counting import AnswerCounts, ParticipantCounts
 from server.status.verdict import RULE, collection_of, findings_of
-from server.store.collection import State
+from server.store.collection import StudyState
 from server.store.heartbeat import MachineRow
 from server.store.models import ModelRow
 from server.store.summaries import AnswerGroup, DecisionRow, EventRow, Person
@@ -37,11 +37,11 @@ NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
 @dataclass(frozen=True)
-class Facts:
+class StudySummary:
     """What was read at one moment."""
 
     now: int
-    state: State
+    state: StudyState
     items: int
     people: list[Person]
     columns: Columns
@@ -77,7 +77,7 @@ class Facts:
         )
 
 
-def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
+def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
     """All but the map."""
     found = facts.verdict
     share = accuracy(facts.history, found)
@@ -98,7 +98,7 @@ def figures(facts: Facts, rows: Rows) -> dict[str, Any]:
     }
 
 
-def where(facts: Facts, found: Verdict, share: dict[str, Any]) -> dict[str, Any]:
+def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[str, Any]:
     """State, verdict, answers, people, pace and forecast."""
     state, decision, counts = facts.state, facts.decision, facts.answers
     collected = counts.answers
@@ -173,7 +173,7 @@ def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int,
     return rate, window, spark
 
 
-def dimensions(facts: Facts, found: Verdict) -> dict[str, Any]:
+def dimensions(facts: StudySummary, found: Verdict) -> dict[str, Any]:
     """The rank, the evidence for each rank, and what it was before."""
     points = facts.history.drawn()
     # Without criteria there is no audit of the answers that count now.
@@ -207,7 +207,7 @@ def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
     rows = [
         {
             "name": one.name,
-            "title": criteria.TITLES.get(one.name, one.name),
+            "title": criteria.title(one.name),
             "value": number(one.value, 4),
             "threshold": number(one.threshold, 4),
             "passed": one.passed,
@@ -274,7 +274,7 @@ def asked(columns: Columns, items: int) -> list[list[int]]:
     return np.column_stack([anchor, option]).tolist()  # type: ignore[no-any-return]
 
 
-def machine(facts: Facts) -> dict[str, Any]:
+def machine(facts: StudySummary) -> dict[str, Any]:
     """The worker's health and its queue."""
     one = facts.machine
     newest = int(facts.columns.seq[-1]) if len(facts.columns.seq) else 0

@@ -18,10 +18,11 @@ from lore_active.simulation.cost import (
     money,
     money_range,
 )
+from lore_active.stopping.criteria import from_stored
 from lore_active.stopping.forecast import AuditStatus, CriterionStatus, forecast
 from server.monitor.answers import Columns, Numbers
 from server.status.counting import AnswerCounts, is_under_way, present
-from server.store.collection import State
+from server.store.collection import StudyState
 from server.store.summaries import DecisionRow, Person
 
 Range = tuple[float, float]
@@ -87,7 +88,7 @@ class Ahead:
 
 def ahead(
     decision: DecisionRow | None,
-    state: State,
+    state: StudyState,
     counts: AnswerCounts,
     audited: int,
     items: int,
@@ -97,8 +98,8 @@ def ahead(
     if decision is None or state.status == "stopped":
         return Ahead()
     criteria = tuple(
-        CriterionStatus(one["name"], float(one["value"]), float(one["threshold"]), one["passed"])
-        for one in decision.reasons
+        CriterionStatus(one.name, float(one.value), float(one.threshold), one.passed)
+        for one in map(from_stored, decision.reasons)
     )
     status = AuditStatus(items, audited, decision.rank, criteria)
     if status.met:
@@ -125,7 +126,7 @@ def _rounded(count: float, how: Any) -> int:
     return int(how(count / size) * size)
 
 
-def message(found: Ahead, state: State, collected: int) -> str:
+def message(found: Ahead, state: StudyState, collected: int) -> str:
     """What is still to come, in a sentence or two."""
     if state.status == "stopped":
         return "Collection has ended; participants already under way can finish."

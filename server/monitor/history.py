@@ -12,12 +12,12 @@ import numpy as np
 from server.monitor.answers import Numbers
 from server.store.summaries import Milestone
 
-MOST_POINTS = 240
-MOST_VALUES = 10
+MAX_POINTS = 240
+MAX_VALUES = 10
 
 
 @dataclass(frozen=True)
-class Point:
+class HistoryPoint:
     """One version: how it stood when so many answers had come."""
 
     version: int
@@ -40,7 +40,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.points: list[Point] = []
+        self.points: list[HistoryPoint] = []
         self.version = 0
         self.latest: dict[str, Any] = {}
         self.audited = 0
@@ -53,7 +53,7 @@ class History:
             share = summary.get("prequential", summary["progressive"])
             some = share["count"] > 0
             self.points.append(
-                Point(
+                HistoryPoint(
                     version=one.version,
                     answers=int(np.searchsorted(seqs, one.up_to_seq, side="right")),
                     rank=one.rank,
@@ -62,23 +62,23 @@ class History:
                     low=round(share["low"], 4) if some else None,
                     high=round(share["high"], 4) if some else None,
                     ceiling=summary["ceiling"],
-                    spectrum=tuple(round(value, 3) for value in summary["spectrum"][:MOST_VALUES]),
-                    shares=_shares(summary["spectrum"])[:MOST_VALUES],
+                    spectrum=tuple(round(value, 3) for value in summary["spectrum"][:MAX_VALUES]),
+                    shares=_shares(summary["spectrum"])[:MAX_VALUES],
                 )
             )
             self.version, self.latest = one.version, summary
             if one.audit:
                 self.audited = one.answers
 
-    def drawn(self) -> list[Point]:
+    def drawn(self) -> list[HistoryPoint]:
         """Few enough points to draw: audits first, the others evenly, the last one always."""
         points = self.points
-        if len(points) <= MOST_POINTS:
+        if len(points) <= MAX_POINTS:
             return points
         kept = {at for at, point in enumerate(points) if point.audit}
-        if len(kept) > MOST_POINTS // 2:
-            kept = set(sorted(kept)[:: 2 * len(kept) // MOST_POINTS + 1])
-        even = np.linspace(0, len(points) - 1, MOST_POINTS - len(kept)).astype(int)
+        if len(kept) > MAX_POINTS // 2:
+            kept = set(sorted(kept)[:: 2 * len(kept) // MAX_POINTS + 1])
+        even = np.linspace(0, len(points) - 1, MAX_POINTS - len(kept)).astype(int)
         return [points[at] for at in sorted(kept | set(even.tolist()))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lore_active.rank.significance import BEYOND_LUCK
+from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.stopping.criteria import dimensions, not_met, percent
 from lore_active.stopping.criteria import number as named
 from lore_active.stopping.verdict import Verdict
@@ -60,10 +60,10 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     if rank == 0:
         return (
             "No number of dimensions predicts held-out answers clearly better than guessing: "
-            f"{BEYOND_LUCK:g} standard errors are needed."
+            f"{MIN_STANDARD_ERRORS:g} standard errors are needed."
         )
     by = {one["rank"]: one for one in ranks}
-    if 0 in by and float(by[0]["worse"]) < BEYOND_LUCK * float(by[0]["error"]):
+    if 0 in by and float(by[0]["worse"]) < MIN_STANDARD_ERRORS * float(by[0]["error"]):
         return (
             "Answers to questions not chosen by the model are predicted clearly better than by "
             "guessing, so there is at least one dimension. How many there are, held-out answers "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from server.monitor.answers import Ledger
-from server.monitor.figures import Facts, asked, figures
+from server.monitor.answers import AnswerColumns
+from server.monitor.figures import StudySummary, asked, figures
 from server.monitor.forecast import SessionTimes, crowd
 from server.monitor.history import History
 from server.monitor.map import damage, placed
 from server.monitor.participants import Rows, details, quartiles
 from server.monitor.quality import Predictor, Qualities
-from server.status.counting import RunningCounts, counting, participant_counts, simulated_left_out
+from server.status.counting import CountsByGroup, counting, participant_counts, simulated_left_out
 from server.store import collection, heartbeat, models, sessions, summaries
 from server.store.database import Connection, Database
 from server.store.heartbeat import MachineRow
@@ -38,25 +38,25 @@ class Reader:
     def _begin(self, left_out: bool) -> None:
         study = self.study
         self._left_out = left_out
-        self._ledger = Ledger(len(study.items))
+        self._answers = AnswerColumns(len(study.items))
         self._history = History()
         self._predictor = Predictor(len(study.items))
         self._qualities = Qualities(len(study.items))
-        self._counts = RunningCounts()
+        self._counts = CountsByGroup()
         self._rows = Rows(study.settings.session.idle_minutes)
         self._times = SessionTimes(study.settings.session.idle_minutes)
         self._model: ModelRow | None = None
         self._damage = ""
 
-    def read(self, c: Connection, now: int) -> Facts:
+    def read(self, c: Connection, now: int) -> StudySummary:
         """All that the figures are made of."""
         left_out = simulated_left_out(c)
         if left_out != self._left_out:
             self._begin(left_out)
         shows = self._everybody or not left_out
-        while rows := summaries.answers_after(c, self._ledger.last, shows):
-            self._ledger.append(rows, self._predictor.predicted(c, rows))
-        columns, items = self._ledger.columns(), len(self.study.items)
+        while rows := summaries.answers_after(c, self._answers.last, shows):
+            self._answers.append(rows, self._predictor.predicted(c, rows))
+        columns, items = self._answers.columns(), len(self.study.items)
         new = summaries.milestones_after(c, self._history.version)
         self._history.append(new, columns.seq)
         if new:
@@ -73,7 +73,7 @@ class Reader:
         idle = self.study.settings.session.idle_minutes
         self._qualities.update(columns, people)
         self._times.update(columns, people)
-        return Facts(
+        return StudySummary(
             now=now,
             state=state,
             items=items,
@@ -103,7 +103,7 @@ class Reader:
         stored = sessions.session(c, number)
         if stored is None or (stored.person.simulated and self._left_out and not self._everybody):
             return None
-        own = Ledger(len(self.study.items))
+        own = AnswerColumns(len(self.study.items))
         own.append(stored.answers, self._predictor.predicted(c, stored.answers))
         same = stored.person.simulated
         counted = [
@@ -113,12 +113,12 @@ class Reader:
             stored,
             own.columns(),
             self._qualities.tests(number, own.columns()) if stored.answers else (),
-            quartiles(self._ledger.columns(), counted),
+            quartiles(self._answers.columns(), counted),
             self._qualities.of[number].floor_ms,
             with_names,
         )
 
-    def shown(self, facts: Facts) -> dict[str, Any]:
+    def shown(self, facts: StudySummary) -> dict[str, Any]:
         """The figures, the map among them."""
         return {
             "at": facts.now,

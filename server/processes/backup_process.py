@@ -106,7 +106,7 @@ def main(folder: Path, files: str | None) -> None:
     try:
         if known is not None:
             OpenFiles(path).expect(known)
-        backups.take(path, now(), Pace(stop))
+        backups.take(path, now(), BackupPace(stop))
     except LoreError as error:
         print(error, flush=True)
         _note_outcome(path, known, str(error))
@@ -114,7 +114,7 @@ def main(folder: Path, files: str | None) -> None:
     _note_outcome(path, known, "")
 
 
-class Pace:
+class BackupPace:
     """Leaves the disk and the processor to others at least half of the time."""
 
     def __init__(self, stop: threading.Event) -> None:

@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from lore_active.errors import InvalidParameter
-from lore_active.simulation.observers import Habits, Observer, gaussian_space
+from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats
 from server.collection import simulated
 from server.processes.lifetime import stop_signal
@@ -27,7 +27,7 @@ from server.study.workspace import load_study
 TRIES = 40
 
 
-class Page(HTMLParser):
+class BotPage(HTMLParser):
     """What a bot sees of a page: the form, its hidden fields, its buttons and items."""
 
     def __init__(self, html: str) -> None:
@@ -153,7 +153,7 @@ class Bot:
         html = browser.get(f"/s/{self._study.name}/?participant_label={label}")
         answers = 0
         while not stop.is_set():
-            page = Page(html)
+            page = BotPage(html)
             if page.action is None:
                 if "data-paused" in html:
                     stop.wait(1.0)
@@ -165,7 +165,7 @@ class Bot:
             html = browser.post(page.action, self._filled(page, stop))
         return answers
 
-    def _filled(self, page: Page, stop: threading.Event) -> dict[str, str]:
+    def _filled(self, page: BotPage, stop: threading.Event) -> dict[str, str]:
         fields = dict(page.fields)
         if page.action is not None and page.action.endswith("/answer"):
             anchor, left, right = (self._names[name] for name in page.items[:3])
@@ -220,7 +220,7 @@ def run_bots(
     """
     space, names = space_of(study, seed), items_by_name(study)
     settings = study.settings.bots
-    habits = Habits(noise=settings.noise, lapse=settings.lapse)
+    habits = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
     # Another run's bots are other participants, also where the study goes on.
     run = hashlib.sha256(secret.encode()).hexdigest()[:6] if secret else str(seed)
     turned_away: set[int] = set()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from server.processes.file_guard import Guard
+from server.processes.file_guard import FileGuard
 from server.processes.lifetime import BACKLOG, TOLD_WHY, TRY_AGAIN
 from server.store.sqlite.errors import StoreError
 
@@ -113,7 +113,7 @@ class WorkerChild(Child):
     keep everybody's answers waiting.
     """
 
-    def __init__(self, guard: Guard, command: list[str], patience: float) -> None:
+    def __init__(self, guard: FileGuard, command: list[str], patience: float) -> None:
         super().__init__(f"worker of {guard.study.name}", command)
         self.guard, self.patience = guard, patience
         self._heard: tuple[int, int] | None = None

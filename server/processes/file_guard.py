@@ -20,7 +20,7 @@ from server.store.sqlite.errors import (
 )
 from server.store.sqlite.files import FileIds, OpenFiles
 from server.store.sqlite.writer import newest_answer
-from server.study.lock import Hold
+from server.study.lock import ProcessLock
 from server.study.workspace import DATABASE, load_study, open_database
 
 CHECK_SECONDS = 0.5
@@ -32,7 +32,7 @@ class FilesLost(LoreError):
     """The study's files were deleted or replaced while it was being served."""
 
 
-class Guard:
+class FileGuard:
     """Keeps the database open for as long as the study is served.
 
     So its log stays the same file, whatever processes come and go, and what it holds can be copied
@@ -49,7 +49,7 @@ class Guard:
         self._check_at = 0.0
         self._rescue_at = 0.0
         with contextlib.ExitStack() as stack:
-            self._hold = Hold(self.study.folder)
+            self._hold = ProcessLock(self.study.folder)
             stack.callback(self._hold.release)
             _examine(self.study.folder / DATABASE)
             self.database = open_database(self.study, clock)

@@ -20,7 +20,7 @@ from server.clock import now
 from server.collection import simulated
 from server.processes.backup_process import Backups
 from server.processes.child import Child, WebChild, WorkerChild
-from server.processes.file_guard import FilesLost, Guard
+from server.processes.file_guard import FileGuard, FilesLost
 from server.processes.listener import listen, stop_new_connections
 from server.processes.rehearsal import Purpose
 from server.status.contents import holdings
@@ -56,13 +56,13 @@ class Supervisor:
         rehearsal: Purpose | None = None,
     ) -> None:
         self.say = say
-        self.guards: list[Guard] = []
+        self.guards: list[FileGuard] = []
         self.backups: list[Backups] = []
         password = os.environ.pop(passwords.VARIABLE, None)
         with ExitStack() as stack:
             for folder in folders:
                 # Everything that is wrong with a study is said before anything starts.
-                guard = Guard(folder, now, say)
+                guard = FileGuard(folder, now, say)
                 stack.callback(guard.end)
                 self.guards.append(guard)
                 if rehearsal is not None:
@@ -163,7 +163,7 @@ class Supervisor:
         if lost:
             raise FilesLost(" ".join(lost))
 
-    def _holds(self, guard: Guard) -> str:
+    def _holds(self, guard: FileGuard) -> str:
         held = guard.database.read(lambda c: holdings(c, guard.study, now()))
         if held.answers and held.simulated == held.answers and not self.bots:
             folder = guard.study.folder

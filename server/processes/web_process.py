@@ -50,7 +50,7 @@ SWITCH_SECONDS = 0.002
 LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 HOST = re.compile(rb"^host[ \t]*:", re.IGNORECASE | re.MULTILINE)
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 UNAVAILABLE = (
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n"
     "Retry-After: 3\r\n" + "".join(f"{name}: {value}\r\n" for name, value in SAFE.items()) + "\r\n"
@@ -73,7 +73,7 @@ class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
         lengths, codings = LENGTH.findall(header_plus), CODING.findall(header_plus)
         if codings and (lengths or len(codings) > 1 or b"," in codings[0]):
             raise ParsingError("The length of the body is given in more than one way.")
-        if any(len(length) > MOST_DIGITS for length in lengths):
+        if any(len(length) > MAX_DIGITS for length in lengths):
             raise ParsingError("Content-Length is invalid")
         if len(HOST.findall(header_plus)) > 1:
             raise ParsingError("There is more than one Host.")

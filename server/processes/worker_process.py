@@ -29,7 +29,7 @@ IDLE_SECONDS = 0.1
 BEAT_SECONDS = 2.0
 
 
-class Pulse:
+class Heartbeat:
     """Says every two seconds that this process is alive and what it does, however long that takes.
 
     A thread of its own: a worker in a long audit is heard of, one that hangs is not. `trouble` is
@@ -43,7 +43,7 @@ class Pulse:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="pulse", daemon=True)
 
-    def __enter__(self) -> Pulse:
+    def __enter__(self) -> Heartbeat:
         self.beat()
         self._thread.start()
         return self
@@ -78,7 +78,7 @@ def main(folder: Path, files: str | None) -> None:
     except StoreError as error:
         print(f"The worker cannot begin: {error}", file=sys.stderr, flush=True)
         sys.exit(TOLD_WHY)
-    with Pulse(database) as pulse:
+    with Heartbeat(database) as pulse:
         try:
             _work(study, database, pulse, stop)
             pulse.doing, code = "stopped", 0
@@ -89,7 +89,7 @@ def main(folder: Path, files: str | None) -> None:
     sys.exit(code)
 
 
-def _work(study: LoadedStudy, database: Database, pulse: Pulse, stop: threading.Event) -> None:
+def _work(study: LoadedStudy, database: Database, pulse: Heartbeat, stop: threading.Event) -> None:
     with threadpool_limits(1):
         warm()
         worker = Worker(database, study, now, time.perf_counter)

@@ -11,27 +11,27 @@ from server.monitor.flags import NAMES, OVERALL, RULES
 from server.monitor.map import embedding_of
 from server.report import figures as report_figures
 from server.report import methods
-from server.report.data import Gathered
+from server.report.data import ReportData
 from server.report.references import cited
 from server.report.stimuli import Shown, name_of
 from server.store.summaries import EventRow, Person
 from server.study.descriptions import MEANINGS
 from server.study.parsing import all_keys
 
-MOST_PEOPLE = 250
-MOST_DOTS = 1000
-MOST_CELLS = 8000
-MOST_AUDITS = 60
-MOST_EVENTS = 200
+MAX_PEOPLE = 250
+MAX_DOTS = 1000
+MAX_CELLS = 8000
+MAX_AUDITS = 60
+MAX_EVENTS = 200
 ENDS = 3
 # Ids shorter than this are too like ordinary words and numbers to be looked for in texts.
-SHORTEST_ID = 4
+MIN_ID = 4
 # What opens doors or is only for trying out stays at home; texts are long, a few are shown apart.
 UNTOLD = ("completion.", "bots.", "texts.")
 STATUS = {"running": "running", "paused": "paused", "stopped": "ended"}
 
 
-def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
+def contents(found: ReportData, items: Shown, with_names: bool) -> dict[str, Any]:
     """For the template."""
     shown, settings = found.shown, found.study.settings
     end = report_figures.ending(found)
@@ -63,7 +63,7 @@ def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
             {**one.__dict__, "when": report_figures.minute(one.at) if one.at else ""}
             for one in _private(found, report_figures.exclusions(found), with_names)
         ],
-        "people": _people(found)[:MOST_PEOPLE],
+        "people": _people(found)[:MAX_PEOPLE],
         "all_people": len(found.facts.people),
         "with_names": with_names,
         "flag_names": NAMES,
@@ -87,7 +87,7 @@ def contents(found: Gathered, items: Shown, with_names: bool) -> dict[str, Any]:
     }
 
 
-def data(found: Gathered, items: Shown) -> dict[str, Any]:
+def data(found: ReportData, items: Shown) -> dict[str, Any]:
     """For the scripts: nothing about people but their numbers."""
     parts = ("dimensions", "stopping", "accuracy", "spectrum", "map")
     return {
@@ -105,7 +105,7 @@ def data(found: Gathered, items: Shown) -> dict[str, Any]:
                 "agreement": one["agreement"],
                 "side": one["left"],
             }
-            for one in _people(found)[:MOST_DOTS]
+            for one in _people(found)[:MAX_DOTS]
             if one["id"] in {person.id for person in found.facts.people}
         ],
     }
@@ -117,12 +117,12 @@ def unnamed(text: str, people: list[Person]) -> str:
         whole = one.external or ""
         # `PROLIFIC_PID=…` as it is kept, and what stands behind the sign.
         for part in (whole, whole.partition("=")[2]):
-            if len(part) >= SHORTEST_ID:
+            if len(part) >= MIN_ID:
                 text = text.replace(part, f"participant {one.id}")
     return text
 
 
-def _private(found: Gathered, out: list[report_figures.Exclusion], with_names: bool) -> list[Any]:
+def _private(found: ReportData, out: list[report_figures.Exclusion], with_names: bool) -> list[Any]:
     if with_names:
         return list(out)
     people = found.facts.people
@@ -134,7 +134,7 @@ def _private(found: Gathered, out: list[report_figures.Exclusion], with_names: b
     ]
 
 
-def _summary(found: Gathered) -> str:
+def _summary(found: ReportData) -> str:
     came, received = found.facts.participants, found.facts.columns.received_at
     parts = [methods.many(found.facts.items, "item")]
     if came.answered:
@@ -146,17 +146,17 @@ def _summary(found: Gathered) -> str:
     return " · ".join(parts)
 
 
-def _audits(found: Gathered) -> list[dict[str, Any]]:
+def _audits(found: ReportData) -> list[dict[str, Any]]:
     """The model at its audits, thinned to what a reader can take in."""
     points = [one for one in found.facts.history.points if one.audit]
-    places = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_AUDITS)).astype(int))
+    places = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
     return [points[at].__dict__ for at in places] if points else []
 
 
-def _places(found: Gathered) -> list[dict[str, Any]]:
+def _places(found: ReportData) -> list[dict[str, Any]]:
     """Every item with its coordinates on principal axes; none if that would be too many."""
     z = embedding_of(found.facts.model, found.facts.items)
-    if not z.shape[1] or z.size > MOST_CELLS:
+    if not z.shape[1] or z.size > MAX_CELLS:
         return []
     return [
         {"name": name_of(item), "values": row}
@@ -164,7 +164,7 @@ def _places(found: Gathered) -> list[dict[str, Any]]:
     ]
 
 
-def _ends(found: Gathered) -> list[dict[str, Any]]:
+def _ends(found: ReportData) -> list[dict[str, Any]]:
     """The items at both ends of each principal axis, with how much of the spread it carries."""
     z = embedding_of(found.facts.model, found.facts.items)
     names = [name_of(item) for item in found.study.items]
@@ -182,7 +182,7 @@ def _ends(found: Gathered) -> list[dict[str, Any]]:
     return rows
 
 
-def _people(found: Gathered) -> list[dict[str, Any]]:
+def _people(found: ReportData) -> list[dict[str, Any]]:
     """Flagged and excluded ones first, as in the monitor; those who never answered are left out."""
     rows = [one for one in found.shown["participants"]["rows"] if one["done"]]
     return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
@@ -192,7 +192,7 @@ def _share(part: list[int]) -> float | None:
     return part[0] / part[1] if part[1] else None
 
 
-def _settings(found: Gathered) -> list[dict[str, Any]]:
+def _settings(found: ReportData) -> list[dict[str, Any]]:
     """Every setting with its meaning; those that were changed while it ran, as they are now."""
     state = found.facts.state
     now = {
@@ -225,9 +225,9 @@ def _worded(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _events(found: Gathered, with_names: bool) -> list[dict[str, str]]:
+def _events(found: ReportData, with_names: bool) -> list[dict[str, str]]:
     """What was decided, oldest first."""
-    kept = found.events[-MOST_EVENTS:]
+    kept = found.events[-MAX_EVENTS:]
     return [_event(one, found.facts.people, with_names) for one in kept]
 
 

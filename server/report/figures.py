@@ -11,7 +11,7 @@ import numpy as np
 
 from server.monitor.answers import PURPOSES
 from server.monitor.quality import response_ms
-from server.report.data import Gathered
+from server.report.data import ReportData
 from server.status.verdict import RULE
 from server.store.collection import SIMULATED_STOP
 from server.store.summaries import EventRow
@@ -61,7 +61,7 @@ class Ending:
     reason: str
 
 
-def exclusions(found: Gathered) -> list[Exclusion]:
+def exclusions(found: ReportData) -> list[Exclusion]:
     """Those who are excluded now, each with the last decision about them."""
     last = {one.participant: one for one in found.events if one.kind == "exclude"}
     made = []
@@ -74,7 +74,7 @@ def exclusions(found: Gathered) -> list[Exclusion]:
     return made
 
 
-def by_kind(found: Gathered) -> list[dict[str, Any]]:
+def by_kind(found: ReportData) -> list[dict[str, Any]]:
     """Answers of each kind of question: all, skipped, timed out, of excluded people."""
     rows = []
     excluded = {one.id for one in found.facts.people if one.excluded}
@@ -98,7 +98,7 @@ def by_kind(found: Gathered) -> list[dict[str, Any]]:
     return [one for one in rows if one["all"]]
 
 
-def totals(found: Gathered) -> Totals:
+def totals(found: ReportData) -> Totals:
     """Sums over everybody who counts."""
     facts = found.facts
     counted = [one for one in facts.people if not one.excluded]
@@ -120,7 +120,7 @@ def totals(found: Gathered) -> Totals:
     )
 
 
-def ending(found: Gathered) -> Ending:
+def ending(found: ReportData) -> Ending:
     """Whether and why no more is collected."""
     where, answers = found.shown["where"], found.facts.answers.answers
     stops = [one for one in found.events if one.kind == "stop"]
@@ -136,7 +136,7 @@ def ending(found: Gathered) -> Ending:
     return Ending("not", answers, "")
 
 
-def _answers_before(found: Gathered, event: EventRow) -> int:
+def _answers_before(found: ReportData, event: EventRow) -> int:
     received = found.facts.columns.received_at
     return int(np.searchsorted(received, event.at, side="right"))
 
@@ -152,7 +152,7 @@ def minute(ms: int) -> str:
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
-def collected(found: Gathered, most: int = 120) -> dict[str, Any]:
+def collected(found: ReportData, most: int = 120) -> dict[str, Any]:
     """Answers over time: at most so many points of the curve, and what was decided when."""
     received = found.facts.columns.received_at
     if not len(received):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
 from lore_active.rank.cross_validation import FOLDS, LAMBDAS
-from lore_active.rank.significance import BEYOND_LUCK, STILL_VOUCHED, VOUCHED
+from lore_active.rank.significance import MIN_STANDARD_ERRORS, SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.simulation.cost import pay_in_words
-from lore_active.stopping.criteria import COMPARED
-from lore_active.stopping.rules import ODDS_PER_ITEM
+from lore_active.stopping.criteria import CRITERIA
+from lore_active.stopping.rules import LOG_BAYES_PER_ITEM
 from server.monitor.messages import in_methods
 from server.report import figures as report_figures
-from server.report.data import Gathered
+from server.report.data import ReportData
 from server.report.references import named
 
 # More exclusions than this are counted in the text and listed in the report.
-MOST_REASONS = 8
+MAX_REASONS = 8
 MEDIA = {"text": "text", "image": "picture", "audio": "sound", "video": "film"}
 
 
-def paragraphs(found: Gathered) -> list[tuple[str, str]]:
+def paragraphs(found: ReportData) -> list[tuple[str, str]]:
     """(heading, text) of each part."""
     return [
         ("Participants", participants(found)),
@@ -47,7 +47,7 @@ def listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def participants(found: Gathered) -> str:
+def participants(found: ReportData) -> str:
     """Who came, who is left out and why."""
     came, received = found.facts.participants, found.facts.columns.received_at
     if not came.arrived:
@@ -86,7 +86,7 @@ def participants(found: Gathered) -> str:
     return f"{text} {_left_out(found)} {simulated}".strip()
 
 
-def _left_out(found: Gathered) -> str:
+def _left_out(found: ReportData) -> str:
     out = report_figures.exclusions(found)
     if not out:
         return "Nobody was excluded."
@@ -95,7 +95,7 @@ def _left_out(found: Gathered) -> str:
         f"{many(len(out), 'participant was', 'participants were')} excluded by the experimenter, "
         f"and their {answers} left out of the model and of everything that follows from it"
     )
-    if len(out) > MOST_REASONS:
+    if len(out) > MAX_REASONS:
         return text + " (the reasons are listed in the report)."
     reasons = [f"participant {one.participant}: {_quoted(one.reason)}" for one in out]
     return f"{text} ({'; '.join(reasons)})."
@@ -105,7 +105,7 @@ def _quoted(words: str) -> str:
     return f"“{words.strip().rstrip('.')}”" if words.strip() else "no reason given"
 
 
-def procedure(found: Gathered) -> str:
+def procedure(found: ReportData) -> str:
     """The items, the question, the session."""
     settings, items = found.study.settings, found.study.items
     kinds = sorted({item.kind for item in items})
@@ -126,7 +126,7 @@ def procedure(found: Gathered) -> str:
     return f"{text} {_session(found)} {_mixture(found)}".strip()
 
 
-def _session(found: Gathered) -> str:
+def _session(found: ReportData) -> str:
     session, state = found.study.settings.session, found.facts.state
     given = [one.trials for one in found.facts.people] or [state.trials]
     low, high = min(given), max(given)
@@ -139,7 +139,7 @@ def _session(found: Gathered) -> str:
     return text + "; nobody was asked a question twice, repeats and catch trials aside."
 
 
-def _mixture(found: Gathered) -> str:
+def _mixture(found: ReportData) -> str:
     kinds = [one for one in report_figures.by_kind(found) if one["purpose"] != "practice"]
     whole = sum(one["all"] for one in kinds)
     if not whole:
@@ -161,13 +161,13 @@ def _mixture(found: Gathered) -> str:
     return text
 
 
-def choosing(found: Gathered) -> str:
+def choosing(found: ReportData) -> str:
     """How questions came about."""
     selector = found.study.settings.learning.selector
     begin = "The first questions covered the items evenly. "
     if selector == "random":
         return begin + "All later ones were drawn uniformly at random."
-    asker = (
+    acquisition = (
         "Later ones were chosen by a model of their own: an embedding fitted to all answers so "
         "far by their logistic likelihood with a Gaussian prior on the coordinates, its "
         "dimensionality and prior chosen by cross-validated loss; half of the choices were made "
@@ -182,13 +182,13 @@ def choosing(found: Gathered) -> str:
         "sampling; Lewis & Gale, 1994)",
     }[selector]
     return (
-        f"{begin}{asker}{how}; questions still out with other participants were taken into "
+        f"{begin}{acquisition}{how}; questions still out with other participants were taken into "
         "account, and anchors took turns. A share of questions stayed uniformly random, larger "
         "while the model predicted badly."
     )
 
 
-def modelling(found: Gathered) -> str:
+def modelling(found: ReportData) -> str:
     """LORE, and how its rank was found."""
     lams = listed([f"{one:g}" for one in LAMBDAS])
     text = (
@@ -203,10 +203,10 @@ def modelling(found: Gathered) -> str:
         "logistic loss of the answers left out. Chosen was "
         "the lowest number of dimensions whose loss, compared answer by answer, was not above the "
         "lowest by more than one standard error (Breiman et al., 1984), provided that the lowest "
-        f"was below that of guessing by {BEYOND_LUCK:g} standard errors; otherwise one, if the "
-        "model that chose the questions predicted answers to questions that no model had chosen "
-        f"better than guessing by {VOUCHED:g} standard errors ({STILL_VOUCHED:g} once a dimension "
-        "had been found), and none, if it did not."
+        f"was below that of guessing by {MIN_STANDARD_ERRORS:g} standard errors; otherwise one, if "
+        "the model that chose the questions predicted answers to questions that no model had "
+        f"chosen better than guessing by {SUPPORTED_FROM:g} standard errors ({SUPPORTED_STILL:g} "
+        "once a dimension had been found), and none, if it did not."
     )
     model = found.facts.model
     if model is not None:
@@ -219,7 +219,7 @@ def modelling(found: Gathered) -> str:
     return text
 
 
-def _fitted(found: Gathered) -> str:
+def _fitted(found: ReportData) -> str:
     """How the answers collected become the answers fitted."""
     counts = found.facts.answers
     out = [
@@ -242,7 +242,7 @@ def _fitted(found: Gathered) -> str:
     )
 
 
-def stopping(found: Gathered) -> str:
+def stopping(found: ReportData) -> str:
     """The rule as it was set."""
     settings, state = found.study.settings.stopping, found.facts.state
     least = settings.min_answers or 4 * found.facts.items
@@ -259,7 +259,7 @@ def stopping(found: Gathered) -> str:
         "embedding with logistic answers and a Gaussian prior on the coordinates, by Laplace’s "
         "approximation with the expected information; cf. Tierney & Kadane, 1986): than with one "
         f"fewer by odds of {settings.confidence / (1 - settings.confidence):.0f} to 1, than with "
-        f"one more by log odds of {ODDS_PER_ITEM:g} for each item, divided by the number of "
+        f"one more by log odds of {LOG_BAYES_PER_ITEM:g} for each item, divided by the number of "
         "dimensions; and in any case after "
         f"{state.budget_answers:,} answers"
         + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
@@ -267,12 +267,12 @@ def stopping(found: Gathered) -> str:
     )
 
 
-def outcome(found: Gathered) -> str:
+def outcome(found: ReportData) -> str:
     """How it ended, and what came out."""
     return " ".join(filter(None, [_ended(found), _rank(found), _accuracy(found)]))
 
 
-def _ended(found: Gathered) -> str:
+def _ended(found: ReportData) -> str:
     end, whole = report_figures.ending(found), found.facts.answers.answers
     after = f" Those in the middle of their session finished, which made {whole:,} answers."
     after = after if whole > end.answers else ""
@@ -291,14 +291,15 @@ def _ended(found: Gathered) -> str:
     return f"Collection had not ended when this was written ({end.answers:,} answers so far)."
 
 
-def _rank(found: Gathered) -> str:
+def _rank(found: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
     verdict, criteria = found.facts.verdict, found.shown["stopping"]["criteria"]
-    evidence = [one["words"] for one in criteria if one["name"] in ("audits_unchanged", *COMPARED)]
+    quoted = {name for name, text in CRITERIA.items() if text.evidence}
+    evidence = [one["words"] for one in criteria if one["name"] in quoted]
     return " ".join([verdict.methods, *evidence])
 
 
-def _accuracy(found: Gathered) -> str:
+def _accuracy(found: ReportData) -> str:
     share = found.shown["accuracy"]
     if not share["count"]:
         return ""
@@ -317,7 +318,7 @@ def _accuracy(found: Gathered) -> str:
     return text
 
 
-def software(found: Gathered) -> str:
+def software(found: ReportData) -> str:
     """What it was made with."""
     used = [one.fingerprint for one in found.made_with]
     names = named(used[-1]) if used else named("")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from server.report import stimuli
 from server.report.contents import contents, data
-from server.report.data import Gathered, gathered
+from server.report.data import ReportData, gathered
 from server.report.page import rendered
 from server.store.database import Database
 from server.study.config import LoadedStudy
@@ -19,7 +19,7 @@ class Report:
     """The page, and what it was made of."""
 
     page: str
-    found: Gathered
+    found: ReportData
     items: stimuli.Shown
 
 

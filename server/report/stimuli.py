@@ -12,8 +12,8 @@ from server.study.config import Item, LoadedStudy
 from server.study.items.file_types import MEDIA
 
 # All pictures together: in the page they take a third more.
-MOST_BYTES = 1_000_000
-LONGEST_NAME = 60
+MAX_BYTES = 1_000_000
+MAX_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Shown:
 def name_of(item: Item) -> str:
     """What an item is called: words speak for themselves."""
     words = item.text if item.kind == "text" else item.label
-    return words if len(words) <= LONGEST_NAME else words[: LONGEST_NAME - 1] + "…"
+    return words if len(words) <= MAX_NAME else words[: MAX_NAME - 1] + "…"
 
 
 def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
@@ -43,10 +43,10 @@ def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
             f"{missing} of {len(wanted)} pictures were not there when the report was made (a log "
             "has none); these items are shown by name. --pictures names a folder that has them."
         )
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         left_out = (
             f"The {len(files)} pictures have {size / 1e6:.1f} MB together, more than the "
-            f"{MOST_BYTES / 1e6:.0f} MB that a report takes, so items are shown by name. "
+            f"{MAX_BYTES / 1e6:.0f} MB that a report takes, so items are shown by name. "
             "--pictures names a folder of smaller ones."
         )
         files = {}

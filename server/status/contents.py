@@ -19,7 +19,7 @@ Openness = Literal["open", "paused", "stopped", "full"]
 
 
 @dataclass(frozen=True)
-class Holdings:
+class StudyContents:
     """How a study stands, by the counts of docs/counting.md."""
 
     state: Openness
@@ -56,12 +56,12 @@ def openness(c: Connection, study: LoadedStudy, now: int) -> Openness:
     return "open" if Quota(study).room(c, state, now) > 0 else "full"
 
 
-def holdings(c: Connection, study: LoadedStudy, now: int) -> Holdings:
+def holdings(c: Connection, study: LoadedStudy, now: int) -> StudyContents:
     """What the study of an open database holds."""
     answers = answer_counts(c)
     idle = study.settings.session.idle_minutes
     people = participant_counts(summaries.people(c), now, idle, simulated_left_out(c))
-    return Holdings(
+    return StudyContents(
         openness(c, study, now),
         people.answered,
         answers.answers,
@@ -70,7 +70,7 @@ def holdings(c: Connection, study: LoadedStudy, now: int) -> Holdings:
     )
 
 
-def of_folder(folder: Path, clock: Callable[[], int]) -> Holdings | None:
+def of_folder(folder: Path, clock: Callable[[], int]) -> StudyContents | None:
     """What the study in a folder holds; None if it has not begun. Nothing is written."""
     if not (folder / DATABASE).exists():
         return None

@@ -95,7 +95,7 @@ def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
     return "timed_out" if side == "timeout" else "counted"
 
 
-class RunningCounts:
+class CountsByGroup:
     """The answers so far, added up; reading on costs what is new, and counting next to nothing."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class RunningCounts:
 
 def answer_counts(c: Connection) -> AnswerCounts:
     """The counts as they are now."""
-    running = RunningCounts()
+    running = CountsByGroup()
     running.read(c)
     return running.counts(c, summaries.people(c))
 

@@ -24,7 +24,7 @@ STUCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class State:
+class StorageState:
     """`error` says why nothing can be stored, for `seconds`; None if all is well."""
 
     writer: Literal["ok", "failed", "stuck"]
@@ -44,7 +44,7 @@ class Checkup:
         self._looking = False
         self._news = threading.Condition()
 
-    def state(self) -> State:
+    def state(self) -> StorageState:
         """How it is now, within a fiftieth of a second, whatever hangs."""
         with self._news:
             old = time.monotonic() - self._looked_at > FRESH_SECONDS
@@ -54,7 +54,7 @@ class Checkup:
                 self._news.wait(WAIT_SECONDS)
             heard = self._heartbeat_at
         age = None if heard is None else max(0, self.clock() - heard) / 1000
-        return State(*self._writer(), age)
+        return StorageState(*self._writer(), age)
 
     def _writer(self) -> tuple[Literal["ok", "failed", "stuck"], type[StoreError] | None, float]:
         now, writer = time.monotonic(), self.database.writer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lore_active.learner.cadence import FIRST_AUDIT
-from lore_active.stopping.criteria import Criterion
+from lore_active.stopping.criteria import from_stored
 from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import Verdict, only_a_bound, verdict
 from server.status.counting import (
@@ -19,7 +19,7 @@ from server.status.counting import (
 )
 from server.store import collection as store
 from server.store import models, summaries
-from server.store.collection import State
+from server.store.collection import StudyState
 from server.store.database import Connection
 from server.store.summaries import DecisionRow
 from server.study.config import LoadedStudy
@@ -54,7 +54,7 @@ def findings(c: Connection) -> Findings | None:
 
 
 def collection_of(
-    state: State,
+    state: StudyState,
     answers: AnswerCounts,
     participants: ParticipantCounts,
     items: int,
@@ -84,7 +84,7 @@ def collection_of(
     )
 
 
-def _spent(state: State, answers: AnswerCounts, participants: ParticipantCounts) -> str:
+def _spent(state: StudyState, answers: AnswerCounts, participants: ParticipantCounts) -> str:
     """Which budget is used up, in words; empty while more can come."""
     if answers.answers >= state.budget_answers:
         return f"the budget of {state.budget_answers:,} answers is used up"
@@ -107,7 +107,7 @@ def findings_of(
     return Findings(
         decision.rank,
         decision.settled,
-        tuple(Criterion(**one) for one in decision.reasons),
+        tuple(from_stored(one) for one in decision.reasons),
         ranks,
         only_a_bound(decision.rank, gap),
     )

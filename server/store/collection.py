@@ -22,7 +22,7 @@ STILL_HERE = (*UNDER_WAY, "feedback")
 
 
 @dataclass(frozen=True)
-class State:
+class StudyState:
     """What the experimenter can change while the study runs."""
 
     status: str
@@ -90,18 +90,18 @@ def has_begun(c: Connection) -> bool:
     return bool(c.execute("SELECT EXISTS (SELECT 1 FROM items)").fetchone()[0])
 
 
-def state(c: Connection) -> State | None:
+def state(c: Connection) -> StudyState | None:
     """The study's state; None before it has begun."""
     row = c.execute(
         "SELECT status, reason, budget_answers, budget_participants, trials, seed FROM state"
     ).fetchone()
-    found: State | None = _one(row, State)
+    found: StudyState | None = _one(row, StudyState)
     return found
 
 
 def set_state(c: Connection, **changes: Any) -> None:
     """Change the study's state."""
-    assert set(changes) <= {field.name for field in fields(State)}
+    assert set(changes) <= {field.name for field in fields(StudyState)}
     assignments = ", ".join(f"{name} = :{name}" for name in changes)
     c.execute(f"UPDATE state SET {assignments}", changes)
 

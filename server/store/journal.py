@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class WebQuery:
+class ServerQuestion:
     """A question that did not come from the learner."""
 
     id: int
@@ -54,7 +54,7 @@ class WebQuery:
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerToLearn:
     """An answer as the learner wants it: `chosen` is the item called nearer, None if skipped.
 
     `left_out`: it came from a simulated participant when their answers no longer counted.
@@ -70,7 +70,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedAnswer:
     """An answer that a model can be fitted to, whoever gave it.
 
     `excluded` if its participant is, or is simulated where people have answered.
@@ -86,7 +86,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Change:
+class JournalChange:
     """A participant excluded or restored, simulated ones left out, or a file of prior answers
     brought in or taken out."""
 
@@ -97,7 +97,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyQuestion:
     """A question of the learner's for the queue."""
 
     learner: int
@@ -120,7 +120,7 @@ def heads(c: Connection) -> tuple[int, int, int]:
     return row[0], row[1], row[2]
 
 
-def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
+def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuestion]:
     """Questions of the web's own choosing that the learner must know of."""
     rows = c.execute(
         "SELECT id, purpose, anchor, left, right, repeats, "
@@ -130,10 +130,12 @@ def web_queries(c: Connection, after: int, up_to: int) -> list[WebQuery]:
         (after, up_to),
     )
     aside = _quarantined(c, "question")
-    return [one for one in (WebQuery(*row) for row in rows) if one.id not in aside]
+    return [one for one in (ServerQuestion(*row) for row in rows) if one.id not in aside]
 
 
-def told(c: Connection, after: int, up_to: int, up_to_event: int) -> list[Told]:
+def answers_to_learn(
+    c: Connection, after: int, up_to: int, up_to_event: int
+) -> list[AnswerToLearn]:
     """Answers to questions that count for the model, in order, as of an event."""
     out = collection.simulated_out(c)
     left_out = out is not None and out <= up_to_event
@@ -146,7 +148,7 @@ def told(c: Connection, after: int, up_to: int, up_to_event: int) -> list[Told]:
         (left_out, after, up_to),
     )
     aside = quarantined_answers(c)
-    return [one for one in (Told(*row) for row in rows) if one.seq not in aside]
+    return [one for one in (AnswerToLearn(*row) for row in rows) if one.seq not in aside]
 
 
 def quarantined_answers(c: Connection) -> set[int]:
@@ -159,7 +161,7 @@ def _quarantined(c: Connection, what: str) -> set[int]:
     return {row[0] for row in c.execute(QUARANTINED, (what,)) if row[0] is not None}
 
 
-def counted(c: Connection) -> list[Counted]:
+def counted(c: Connection) -> list[CountedAnswer]:
     """Every answer that can count, excluded people's included, in order."""
     out = collection.simulated_out(c) is not None
     rows = c.execute(
@@ -173,10 +175,10 @@ def counted(c: Connection) -> list[Counted]:
         (out,),
     )
     aside = quarantined_answers(c)
-    return [one for one in (Counted(*row) for row in rows) if one.seq not in aside]
+    return [one for one in (CountedAnswer(*row) for row in rows) if one.seq not in aside]
 
 
-def changes(c: Connection, after: int, up_to: int) -> list[Change]:
+def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
     """Exclusions and restorations, simulated answers out, prior answers in and out, in order."""
     rows = c.execute(
         "SELECT id, kind, participant, json_extract(detail, '$.prior') FROM events "
@@ -184,7 +186,7 @@ def changes(c: Connection, after: int, up_to: int) -> list[Change]:
         "AND kind IN ('exclude', 'restore', 'simulated_out', 'prior', 'prior_out') ORDER BY id",
         (after, up_to),
     )
-    return [Change(*row) for row in rows]
+    return [JournalChange(*row) for row in rows]
 
 
 def simulated_until(c: Connection, up_to: int) -> list[int]:
@@ -197,7 +199,7 @@ def simulated_until(c: Connection, up_to: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def settled_before(c: Connection, change: Change) -> bool:
+def settled_before(c: Connection, change: JournalChange) -> bool:
     """Whether a change is about a simulated participant when these were left out already."""
     out = collection.simulated_out(c)
     if out is None or out > change.id:
@@ -250,7 +252,7 @@ def withdraw_ready(c: Connection, step: int) -> int:
     return cursor.rowcount
 
 
-def add_ready(c: Connection, step: int, now: int, ready: Sequence[Ready]) -> None:
+def add_ready(c: Connection, step: int, now: int, ready: Sequence[ReadyQuestion]) -> None:
     """Put questions into the queue, but none that went out while they were being chosen."""
     busy = {
         (row[0], row[1], row[2])

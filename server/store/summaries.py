@@ -18,7 +18,7 @@ RECENT_AUDITS = 100
 
 
 @dataclass(frozen=True)
-class Pulse:
+class ChangeMarks:
     """Changes whenever something happened that the monitor shows."""
 
     seq: int
@@ -136,7 +136,7 @@ class MadeWith:
     last: int
 
 
-def pulse(c: Connection) -> Pulse:
+def change_marks(c: Connection) -> ChangeMarks:
     """A few numbers that tell whether anything is new."""
     row = c.execute(
         "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
@@ -146,7 +146,7 @@ def pulse(c: Connection) -> Pulse:
         "FROM participants"
     ).fetchone()
     beat = c.execute("SELECT trouble, restarts FROM heartbeat").fetchone()
-    return Pulse(*row, *(beat or ("", 0)))
+    return ChangeMarks(*row, *(beat or ("", 0)))
 
 
 # A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of items

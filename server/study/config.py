@@ -15,7 +15,6 @@ from server.study.texts import Texts
 MAX_ANSWERS = 10_000_000
 MAX_PARTICIPANTS = 1_000_000
 MAX_TRIALS = 5000
-MAX_PAY = 1_000_000
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]

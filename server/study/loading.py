@@ -11,13 +11,13 @@ from server.study.items import positions
 from server.study.items.files import find, read_text
 from server.study.items.lists import read_catches
 from server.study.items.stimuli import read_items
-from server.study.parsing import FILE, Settings
+from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import InvalidStudy, Problem, shown
 
 __all__ = ["InvalidStudy", "Problem", "check", "load"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-MOST_SETTINGS_BYTES = 1_000_000
+MAX_SETTINGS_BYTES = 1_000_000
 
 
 def load(folder: Path, begun: bool = False) -> LoadedStudy:
@@ -62,7 +62,7 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
     return LoadedStudy(home, home.name, found.study, tuple(items), catches), problems
 
 
-def _settings(home: Path, problems: list[Problem]) -> Settings | None:
+def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:
     path = find(home, FILE, str(home), FILE)
     if isinstance(path, Problem):
         if not (home / FILE).exists():
@@ -70,7 +70,7 @@ def _settings(home: Path, problems: list[Problem]) -> Settings | None:
             path = Problem(str(home), FILE, "missing", rule)
         problems.append(path)
         return None
-    text = read_text(path, FILE, MOST_SETTINGS_BYTES)
+    text = read_text(path, FILE, MAX_SETTINGS_BYTES)
     if isinstance(text, Problem):
         problems.append(text)
         return None
@@ -78,7 +78,7 @@ def _settings(home: Path, problems: list[Problem]) -> Settings | None:
 
 
 def _stimuli(
-    home: Path, found: Settings, begun: bool, problems: list[Problem]
+    home: Path, found: ParsedSettings, begun: bool, problems: list[Problem]
 ) -> tuple[list[Item], tuple[Catch, ...]]:
     """Items and catches, and the checks of settings that depend on them."""
     study = found.study

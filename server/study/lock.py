@@ -16,11 +16,11 @@ if os.name == "posix":
 FILE = "study.lock"
 
 
-class StudyHeld(LoreError):
+class StudyLocked(LoreError):
     """Another server has this study open."""
 
 
-class Hold:
+class ProcessLock:
     """Holds a study's folder.
 
     The lock is on the folder itself, which cannot be deleted or replaced without its contents. A
@@ -62,5 +62,7 @@ class Hold:
         self._held.close()
 
 
-def _held(folder: Path) -> StudyHeld:
-    return StudyHeld(f"{folder}: another lore-active server holds this study. Stop that one first.")
+def _held(folder: Path) -> StudyLocked:
+    return StudyLocked(
+        f"{folder}: another lore-active server holds this study. Stop that one first."
+    )

@@ -22,7 +22,7 @@ PATTERNS = {
 }
 
 
-class Settings(Struct, frozen=True):
+class ParsedSettings(Struct, frozen=True):
     """What a study.toml says: its settings, the keys that it names, and those that are wrong.
 
     A wrong or missing key has its default in `study`, so that the other checks can go on.
@@ -39,7 +39,7 @@ class Settings(Struct, frozen=True):
         )
 
 
-def read(text: str, problems: list[Problem]) -> Settings | None:
+def read(text: str, problems: list[Problem]) -> ParsedSettings | None:
     """Settings from TOML text; None if it is not TOML. What is wrong goes to `problems`."""
     document = parse_toml(text, FILE, problems)
     if document is None:
@@ -48,7 +48,7 @@ def read(text: str, problems: list[Problem]) -> Settings | None:
     given: set[str] = set()
     study = _struct(Study, document, "", found, given)
     problems.extend(found)
-    return Settings(study, frozenset(given), frozenset(problem.key for problem in found))
+    return ParsedSettings(study, frozenset(given), frozenset(problem.key for problem in found))
 
 
 def parse_toml(text: str, file: str, problems: list[Problem]) -> dict[str, Any] | None:

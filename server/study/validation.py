@@ -7,10 +7,10 @@ import string
 from collections.abc import Iterator
 
 from server.study.config import Study
-from server.study.parsing import FILE, Settings
+from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
 
-MOST_SPECIAL = 0.5
+MAX_SPECIAL = 0.5
 # Texts with placeholders, and which.
 PLACEHOLDERS = {
     "progress": ("done", "all"),
@@ -52,7 +52,7 @@ EXITS = {
 }
 
 
-def contradictions(settings: Settings) -> Iterator[Problem]:
+def contradictions(settings: ParsedSettings) -> Iterator[Problem]:
     """All that makes no sense in these settings; keys already found wrong are left alone."""
     study = settings.study
     for key, value, rule in _found(settings, study):
@@ -96,7 +96,7 @@ def _unfinished(study: Study) -> Iterator[str]:
         )
 
 
-def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
+def _found(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str, str]]:
     if "title" in settings.given and not study.title.strip():
         yield "title", shown(study.title), "must not be blank"
     yield from _texts(study)
@@ -105,14 +105,14 @@ def _found(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
     yield from _pay(study)
 
 
-def _session(settings: Settings, study: Study) -> Iterator[tuple[str, str, str]]:
+def _session(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str, str]]:
     session, trial, budget = study.session, study.trial, study.budget
     special = session.random + session.catch + session.repeat
-    if special > MOST_SPECIAL + 1e-9:
+    if special > MAX_SPECIAL + 1e-9:
         yield (
             "session.random + session.catch + session.repeat",
             f"{special:g}",
-            f"must be at most {MOST_SPECIAL:g}, so that the learner chooses most questions "
+            f"must be at most {MAX_SPECIAL:g}, so that the learner chooses most questions "
             '(for a study of random questions set learning.selector to "random")',
         )
     if 0 < trial.timeout_ms <= trial.min_view_ms:

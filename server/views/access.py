@@ -24,7 +24,7 @@ from flask import (
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from server.auth.sessions import Access, Role, Session
+from server.auth.sessions import Access, ExperimenterSession, Role
 from server.store.sqlite.errors import StoreError
 from server.views import errors, requests
 from server.views.headers import PLOT_STYLE
@@ -94,7 +94,7 @@ def keep(response: AnyResponse, cookie: str, token: str, days: int, strict: bool
     )
 
 
-def session_of(name: str) -> Session | None:
+def session_of(name: str) -> ExperimenterSession | None:
     """Who is looking at this study's pages; an experimenter's own session comes first."""
     own = request.cookies.get(session_cookie(name))
     found = access(name).session(own) if own else None

@@ -9,7 +9,7 @@ from flask import Flask, current_app, jsonify, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.monitor.figures import SILENT_MS
-from server.status.health import Checkup, State
+from server.status.health import Checkup, StorageState
 
 # How long requests have been waiting without one being finished; the server says so.
 STALLED = "lore_active.stalled"
@@ -27,7 +27,7 @@ def health() -> tuple[AnyResponse, int]:
     """Always at once; 503 while answers of some study cannot be stored. Names no study."""
     states = [checkup.state() for checkup in current_app.extensions["checkups"].values()]
     for unopened in current_app.extensions["unopened"].values():
-        states.append(State("failed", type(unopened.error), 0.0, None))
+        states.append(StorageState("failed", type(unopened.error), 0.0, None))
     ok = all(one.writer == "ok" for one in states)
     told = {
         "ok": ok,
@@ -37,7 +37,7 @@ def health() -> tuple[AnyResponse, int]:
     return jsonify(told), 200 if ok else 503
 
 
-def _told(state: State) -> dict[str, Any]:
+def _told(state: StorageState) -> dict[str, Any]:
     age = state.heartbeat_seconds
     worker = "unknown" if age is None else "silent" if age * 1000 > SILENT_MS else "alive"
     told: dict[str, Any] = {"writer": state.writer}

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection.controls import LIMITS
 from server.exports.downloads import DOWNLOADS
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from server.study.items.display import stimulus_name
 from server.views import access
 from server.views.access import EVERYBODY, open_to
@@ -46,7 +46,7 @@ def show() -> str:
 def data() -> AnyResponse:
     """Everything that changes, as JSON; 304 while nothing is new."""
     name = g.served.study.name
-    watch: Watch = current_app.extensions["watch"][name]
+    watch: Feed = current_app.extensions["watch"][name]
     # This process knows by itself: what cannot be stored cannot be read from the database either.
     error = current_app.extensions["checkups"][name].state().error
     update = watch.update(g.session.role == "experimenter", error)
@@ -88,7 +88,7 @@ def items() -> dict[str, object]:
 @open_to(*EVERYBODY)
 def participant(number: int) -> AnyResponse:
     """One participant's session in detail, as JSON."""
-    watch: Watch = current_app.extensions["watch"][g.served.study.name]
+    watch: Feed = current_app.extensions["watch"][g.served.study.name]
     found = watch.session(number, g.session.role == "experimenter")
     if found is None:
         abort(404)

@@ -22,8 +22,8 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection import simulated
-from server.collection.screens import Note, Side, Stage, Turned
-from server.collection.service import UnknownParticipant, UnknownQuestion
+from server.collection.screens import Note, Rejected, Screen, Side
+from server.collection.service import QuestionNotFound, UnknownParticipant
 from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
 from server.views import requests
@@ -65,7 +65,7 @@ def arrive() -> AnyResponse:
     found = g.served.service.arrive(
         request.args.to_dict(), request.cookies.get(COOKIE), request.user_agent.string, bot
     )
-    if isinstance(found, Turned):
+    if isinstance(found, Rejected):
         return make_response(_message(found.kind, found.code, found.address))
     response = redirect(url_for("participant.here", token=found.token), 303)
     # A convenience only: inside another site's frame it is blocked, and the address does as well.
@@ -100,7 +100,7 @@ def look(token: str) -> str:
 @pages.get("/p/<token>/elsewhere")
 def elsewhere(token: str) -> str:
     """For a window that a newer one has replaced."""
-    return _page(Stage("elsewhere", token, 0))
+    return _page(Screen("elsewhere", token, 0))
 
 
 @pages.post("/p/<token>/consent")
@@ -191,10 +191,10 @@ def stimulus(name: str) -> Response:
     return response
 
 
-def _or_unknown(act: Callable[[], Stage]) -> Stage:
+def _or_unknown(act: Callable[[], Screen]) -> Screen:
     try:
         return act()
-    except (UnknownParticipant, UnknownQuestion):
+    except (UnknownParticipant, QuestionNotFound):
         abort(404)
 
 
@@ -203,7 +203,7 @@ def _visit() -> int | None:
     return request.form.get("visit", type=int)
 
 
-def _next(stage: Stage) -> Reply:
+def _next(stage: Screen) -> Reply:
     """The next part of the page for htmx; a redirect for everybody else, so that reload is safe."""
     if request.headers.get("HX-Request"):
         page = _page(stage)
@@ -216,7 +216,7 @@ def _next(stage: Stage) -> Reply:
     return redirect(url_for("participant.here", token=stage.participant, after=after), 303)
 
 
-def _page(stage: Stage) -> str:
+def _page(stage: Screen) -> str:
     settings, faces = g.served.study.settings, g.served.faces.by_number
     return render_template(
         "participant/page.html",

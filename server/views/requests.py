@@ -14,7 +14,7 @@ from werkzeug.routing import IntegerConverter, Map
 LARGEST_REQUEST = 64 * 1024
 # No row has a higher number, and SQLite could not be asked for one.
 HIGHEST_NUMBER = 2**53
-LONGEST_TIMINGS = 8000
+MAX_TIMINGS = 8000
 # Everything printable stays as it is; quoting what is quoted already would change it.
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -59,7 +59,7 @@ def host_of(origin: str) -> str | None:
 
 def timings(text: str) -> dict[str, Any] | None:
     """What a page measured; anything else than a small, sound JSON object is left out."""
-    if len(text) > LONGEST_TIMINGS:
+    if len(text) > MAX_TIMINGS:
         return None
     try:
         found = json.loads(text, parse_constant=lambda word: None)

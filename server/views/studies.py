@@ -12,7 +12,7 @@ from server.store.database import Database
 from server.store.sqlite.errors import StoreError
 from server.store.sqlite.files import FileIds
 from server.study.config import LoadedStudy
-from server.study.items.display import Faces
+from server.study.items.display import DisplayItems
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Served:
     database: Database
     service: Service
     control: Control
-    faces: Faces
+    faces: DisplayItems
 
 
 @dataclass(frozen=True)

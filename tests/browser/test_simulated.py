@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.simulation.observers import Habits, gaussian_space
+from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.processes.rehearsal import Purpose
 from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
 from tests.crowd import Person, take_turns
@@ -33,7 +33,12 @@ def server(serve, tmp_path, clock):
 def take_part(server, seed, simulated):
     service = server.studies["words"].service
     person = Person(
-        service, SPACE, seed, Habits(noise=0.05), wait=service.clock.wait, simulated=simulated
+        service,
+        SPACE,
+        seed,
+        ObserverNoise(noise=0.05),
+        wait=service.clock.wait,
+        simulated=simulated,
     )
     for _ in take_turns([person]):
         pass

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from server.monitor.feed import Watch
+from server.monitor.feed import Feed
 from tests.browser.walking import Walk, rows
 from tests.living import write_study
 from tests.media import pictures, write_media_study
@@ -60,9 +60,7 @@ def test_response_times_are_true_to_20_ms(window, serve, tmp_path, kind):
     # A busy machine may drop a frame: one of the five may be off by more.
     assert errors[3] <= 20, f"{measured} measured, {truths} true"
     served = server.studies["study"]
-    shown = json.loads(
-        Watch(served.database, served.study, served.service.clock).update(True).plain
-    )
+    shown = json.loads(Feed(served.database, served.study, served.service.clock).update(True).plain)
     assert [one["implausible"] for one in shown["participants"]["rows"]] == [0.0]
 
 

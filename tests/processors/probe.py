@@ -20,11 +20,11 @@ def digest() -> str:
     learner.refit()
     assert learner.model is not None
     found.update(learner.model.embedding.tobytes())
-    found.update(learner.model.picture.tobytes())
+    found.update(learner.model.aligned.tobytes())
     found.update(
         repr([(one.anchor, one.left, one.right, one.score) for one in learner.queries]).encode()
     )
-    found.update(repr([(one.name, one.value) for one in learner.decision.reasons]).encode())
+    found.update(repr([(one.name, one.value) for one in learner.decision.criteria]).encode())
     return found.hexdigest()
 
 

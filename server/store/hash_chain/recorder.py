@@ -11,7 +11,7 @@ from server.store.hash_chain.records import (
     MISSING,
     NOBODY,
     Connection,
-    Entry,
+    RowChange,
     Salts,
     add,
     begin_period,
@@ -156,7 +156,7 @@ class Recorder:
             self._c.execute("UPDATE main.chain_head SET last = ?, hash = ?", (at.last, at.hash))
         self._c.execute("DELETE FROM temp.chain_changed")
 
-    def _changes(self, erased: int | None) -> Iterator[list[Entry]]:
+    def _changes(self, erased: int | None) -> Iterator[list[RowChange]]:
         """What has changed, in parts for a record each; new salts go before what they are for."""
         salts, old = Salts(self._c), dict[int, bytes]()
         if erased is not None:
@@ -165,7 +165,7 @@ class Recorder:
         rows = self._rows(salts, old)
         while part := list(islice(rows, MAX_ENTRIES)):
             made = [
-                Entry(
+                RowChange(
                     self._codes[SALTS],
                     owner,
                     NOBODY,
@@ -177,7 +177,7 @@ class Recorder:
             salts.made.clear()
             yield made + part
 
-    def _rows(self, salts: Salts, old: dict[int, bytes]) -> Iterator[Entry]:
+    def _rows(self, salts: Salts, old: dict[int, bytes]) -> Iterator[RowChange]:
         width = self._width
         # All at once: salts may be made meanwhile.
         rows = tuples(self._c).execute(self._select).fetchall()
@@ -191,4 +191,4 @@ class Recorder:
                 salt = (salt_now if owner not in salts.made else None) or salts.of(owner)
                 after = digest(salt, table, values[width : width + count])
             if before != after:
-                yield Entry(self._codes[table], row, owner if there else NOBODY, before, after)
+                yield RowChange(self._codes[table], row, owner if there else NOBODY, before, after)

@@ -12,7 +12,7 @@ import hashlib
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -42,7 +42,7 @@ ALTERED = "altered"
 RECOVERY = "recovery"
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class RowChange(msgspec.Struct, frozen=True, array_like=True):
     """One row's change: its table's place in the layout, its number, its digests.
 
     `after` begins with the salt of `owner`. Without `before` the row is new, without `after` it was
@@ -66,7 +66,7 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Head:
+class ChainHead:
     """Where the next record goes on."""
 
     last: int
@@ -81,12 +81,38 @@ class Differing:
     added: frozenset[Key] = frozenset()
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as recorded: in which table and row (None: no single one), and how."""
+
+    table: str
+    row: int | None
+    what: str
+
+
+@dataclass
+class Verified:
+    """What the chain tells of the rows.
+
+    `rows` are as recorded; those that were there before `covered_from` (`rows_before`) are as they
+    were then. `periods` says why each period began. Without `covered_from` there is no chain.
+    """
+
+    rows: int = 0
+    records: int = 0
+    covered_from: int | None = None
+    rows_before: int = 0
+    periods: list[str] = field(default_factory=list)
+    last_hash: str = ""
+    differences: list[Difference] = field(default_factory=list)
+
+
 _encode = msgspec.msgpack.encode
-_entries = msgspec.msgpack.Decoder(list[Entry])
+_entries = msgspec.msgpack.Decoder(list[RowChange])
 _opening = msgspec.json.Decoder(Opening)
 
 
-def decode_entries(packed: bytes) -> list[Entry]:
+def decode_entries(packed: bytes) -> list[RowChange]:
     """A record's entries; msgspec.DecodeError if there are none to be read."""
     return _entries.decode(packed)
 
@@ -121,10 +147,10 @@ def layout(c: Connection) -> Layout:
     }
 
 
-def head(c: Connection) -> Head | None:
+def head(c: Connection) -> ChainHead | None:
     """Where the chain ends; None if nothing says so."""
     row = tuples(c).execute("SELECT last, hash FROM main.chain_head").fetchone()
-    return None if row is None else Head(*row)
+    return None if row is None else ChainHead(*row)
 
 
 def quoted(names: Iterable[str], prefix: str = "") -> str:
@@ -201,22 +227,22 @@ def begin_again(c: Connection, now: int, why: str) -> None:
     begin_period(c, now, why)
 
 
-def end(c: Connection) -> Head | None:
+def end(c: Connection) -> ChainHead | None:
     """Where to go on: never before a record that is there, though somebody edited the head."""
     row = tuples(c).execute(
         "SELECT max(last, coalesce((SELECT max(id) FROM main.chain), 0)), hash FROM main.chain_head"
     )
     found = row.fetchone()
-    return None if found is None else Head(*found)
+    return None if found is None else ChainHead(*found)
 
 
-def _last(c: Connection) -> Head:
+def _last(c: Connection) -> ChainHead:
     """Where the records themselves end, if nothing else says so."""
     row = c.execute("SELECT id, hash FROM main.chain ORDER BY id DESC LIMIT 1").fetchone()
-    return Head(0, b"") if row is None else Head(row[0], row[1])
+    return ChainHead(0, b"") if row is None else ChainHead(row[0], row[1])
 
 
-def _all_entries(c: Connection, form: Layout, differing: Differing) -> Iterator[Entry]:
+def _all_entries(c: Connection, form: Layout, differing: Differing) -> Iterator[RowChange]:
     codes, salts = {table: code for code, table in enumerate(form)}, Salts(c)
     left_out = differing.changed | differing.added
     for table in TABLES:
@@ -225,19 +251,19 @@ def _all_entries(c: Connection, form: Layout, differing: Differing) -> Iterator[
         for number, owner, *values in tuples(c).execute(f"{sql} ORDER BY t.rowid"):
             if (table, number) not in left_out:
                 after = digest(salts.of(owner), table, values)
-                yield Entry(codes[table], number, owner, None, after)
+                yield RowChange(codes[table], number, owner, None, after)
     for number, salt in tuples(c).execute(f"SELECT participant, salt FROM main.{SALTS}"):
         if (SALTS, number) not in left_out:
-            yield Entry(codes[SALTS], number, NOBODY, None, salt_digest(salt))
+            yield RowChange(codes[SALTS], number, NOBODY, None, salt_digest(salt))
     for table, number in sorted(differing.changed):
-        yield Entry(codes[table], number, NOBODY, None, None)
+        yield RowChange(codes[table], number, NOBODY, None, None)
 
 
-def add(c: Connection, at: Head, now: int, note: str, entries: list[Entry]) -> Head:
+def add(c: Connection, at: ChainHead, now: int, note: str, entries: list[RowChange]) -> ChainHead:
     number, day, packed = at.last + 1, now - now % DAY_MS, _encode(entries)
     hashed = linked(at.hash, number, day, note, packed)
     c.execute("INSERT INTO main.chain VALUES (?, ?, ?, ?, ?)", (number, day, note, packed, hashed))
-    return Head(number, hashed)
+    return ChainHead(number, hashed)
 
 
 def tuples(c: Connection) -> sqlite3.Cursor:

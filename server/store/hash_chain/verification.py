@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from server.store.hash_chain import records as chain
-from server.store.hash_chain.records import NOBODY, Connection, Differing, Entry, Layout, Opening
+from server.store.hash_chain.records import (
+    NOBODY,
+    Connection,
+    Difference,
+    Differing,
+    Layout,
+    Opening,
+    RowChange,
+    Verified,
+)
 from server.store.sqlite.connection import any_text
 from server.store.tables import CHAIN, SALTS, TABLES, key_of
 
@@ -24,32 +33,6 @@ _WRONG = {
 }
 # Of so many changed rows of a table it is said whether they only changed places.
 MAX_MOVED = 500
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Something that is not as recorded: in which table and row (None: no single one), and how."""
-
-    table: str
-    row: int | None
-    what: str
-
-
-@dataclass
-class Verified:
-    """What the chain tells of the rows.
-
-    `rows` are as recorded; those that were there before `covered_from` (`rows_before`) are as they
-    were then. `periods` says why each period began. Without `covered_from` there is no chain.
-    """
-
-    rows: int = 0
-    records: int = 0
-    covered_from: int | None = None
-    rows_before: int = 0
-    periods: list[str] = field(default_factory=list)
-    last_hash: str = ""
-    differences: list[Difference] = field(default_factory=list)
 
 
 class _Expected(NamedTuple):
@@ -213,7 +196,7 @@ class Walk:
         except (msgspec.DecodeError, IndexError):
             self._altered(number)
 
-    def _row(self, table: str, entry: Entry, number: int) -> None:
+    def _row(self, table: str, entry: RowChange, number: int) -> None:
         """One row's change: it must begin with what was recorded before."""
         rows = self.expected[table]
         known = rows.get(entry.row)

@@ -52,7 +52,7 @@ Shapes = Mapping[str, tuple[Column, ...]]
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class RowPlace:
     """Where a row is: how new its page is (0: not from the log), and the cell."""
 
     recency: int
@@ -89,9 +89,9 @@ class Image:
 
     # ---- which rows there are -------------------------------------------------------------------
 
-    def places(self, shapes: Shapes) -> dict[str, dict[int, Place]]:
+    def places(self, shapes: Shapes) -> dict[str, dict[int, RowPlace]]:
         """Where each table's rows are, by their number; the newest of those with the same one."""
-        found: dict[str, dict[int, Place]] = {table: {} for table in shapes}
+        found: dict[str, dict[int, RowPlace]] = {table: {} for table in shapes}
         owners = self._owners()
         for number in range(1, self.count + 1):
             cells = list(self._cells(number))
@@ -101,12 +101,12 @@ class Image:
                 continue
             reached = owners.get(number) == table
             for (row, offset), values in read:
-                place = Place(self._recency(number), reached, number, offset)
+                place = RowPlace(self._recency(number), reached, number, offset)
                 if values is not None and fits(values, shapes[table]):
                     found[table][row] = max(place, found[table].get(row, place))
         return found
 
-    def values(self, place: Place) -> Values:
+    def values(self, place: RowPlace) -> Values:
         """A row's values, the first of them None for its own number."""
         found = self._values(place.page, place.offset)
         assert found is not None

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from server.store.hash_chain.records import Key
-from server.store.hash_chain.verification import Verified, Walk
-from server.store.recovery.pages import Column, Image, Place, Shapes
+from server.store.hash_chain.records import Key, Verified
+from server.store.hash_chain.verification import Walk
+from server.store.recovery.pages import Column, Image, RowPlace, Shapes
 from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import Connection
 from server.store.tables import CHAIN, SECRET, TABLES
@@ -122,7 +122,7 @@ def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _plausible(places: dict[int, Place]) -> dict[int, Place]:
+def _plausible(places: dict[int, RowPlace]) -> dict[int, RowPlace]:
     kept, last = {}, 0
     for number in sorted(places):
         if 0 <= number <= last + MAX_GAP:

@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 # writers therefore knock often, and rest a moment between commits that follow each other closely.
 KNOCK_MS = 3
 REST_SECONDS = 0.003
-MOST_TOGETHER = 128
+MAX_TOGETHER = 128
 # Imports are one long write. Whoever serves people sets `patience` to what they can wait.
 PATIENCE_SECONDS = 3600.0
 
@@ -153,7 +153,7 @@ class Writer:
         with self._news:
             while not self._waiting and not self._ended:
                 self._news.wait()
-            self._batch = list(islice(self._waiting, MOST_TOGETHER))
+            self._batch = list(islice(self._waiting, MAX_TOGETHER))
         if not self._batch:
             return False
         self.busy_since = time.monotonic()

@@ -24,7 +24,7 @@ def items_by_name(study: LoadedStudy) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Face:
+class DisplayItem:
     """One item on a page; `alt` is empty where the study has no words for it."""
 
     kind: str
@@ -34,20 +34,20 @@ class Face:
 
 
 @dataclass(frozen=True)
-class Faces:
+class DisplayItems:
     """All items of a study on pages; made once, used by every request."""
 
-    by_number: tuple[Face, ...]
+    by_number: tuple[DisplayItem, ...]
     files: dict[str, tuple[Path, str]]
     """(file, media type) by name."""
 
 
-def faces(study: LoadedStudy) -> Faces:
+def display_items(study: LoadedStudy) -> DisplayItems:
     """What participants see of a study's items."""
     shown, files = [], {}
     for number, item in enumerate(study.items):
         name = stimulus_name(study, number)
-        shown.append(Face(item.kind, name, item.alt, item.text))
+        shown.append(DisplayItem(item.kind, name, item.alt, item.text))
         if item.file is not None:
             files[name] = (item.file, MEDIA[item.file.suffix.lower()][1])
-    return Faces(tuple(shown), files)
+    return DisplayItems(tuple(shown), files)

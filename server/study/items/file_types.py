@@ -27,7 +27,7 @@ MEDIA: dict[str, tuple[Kind, str, str]] = {
     ".webm": ("video", "video/webm", "WebM film"),
 }
 # Browsers refuse or crawl beyond this; a header that says more is almost surely damaged.
-MOST_PIXELS = 16_384
+MAX_PIXELS = 16_384
 HEAD = 4096
 
 MP3 = re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xff][\x00-\xef]", re.DOTALL)
@@ -48,8 +48,8 @@ def fault(stream: BinaryIO, ending: str, size: int) -> str | None:
     pixels = _pixels(stream, head, ending)
     if pixels is None:
         return f"a {name} whose header says no size"
-    if not all(0 < side <= MOST_PIXELS for side in pixels):
-        return f"a {name} of {pixels[0]} × {pixels[1]} pixels (from 1 to {MOST_PIXELS} are allowed)"
+    if not all(0 < side <= MAX_PIXELS for side in pixels):
+        return f"a {name} of {pixels[0]} × {pixels[1]} pixels (from 1 to {MAX_PIXELS} are allowed)"
     return None
 
 

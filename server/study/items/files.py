@@ -13,7 +13,7 @@ from msgspec import Struct
 from lore_active.data.formats import delimiter_of
 from server.study.problems import Problem, printable, shown
 
-MOST_TEXT_BYTES = 10_000_000
+MAX_TEXT_BYTES = 10_000_000
 
 
 class Line(Struct, frozen=True):
@@ -53,7 +53,7 @@ def find(folder: Path, path: str, file: str, key: str, kind: str = "file") -> Pa
     return found
 
 
-def read_text(path: Path, file: str, most: int = MOST_TEXT_BYTES) -> str | Problem:
+def read_text(path: Path, file: str, most: int = MAX_TEXT_BYTES) -> str | Problem:
     """The text of a file in UTF-8, with or without a byte order mark."""
     try:
         with path.open("rb") as stream:

@@ -16,7 +16,7 @@ ITEM_FIELDS = ("key", "file", "text", "label", "alt")
 CATCH_FIELDS = ("anchor", "nearer", "farther")
 
 
-class Entry(Struct, frozen=True):
+class ListedItem(Struct, frozen=True):
     """One item or catch question as declared: the file, the place in it, and its fields."""
 
     file: str
@@ -27,8 +27,8 @@ class Entry(Struct, frozen=True):
 class Listing(Struct, frozen=True):
     """What a list declares; `entries` is None if it could not be read at all."""
 
-    entries: list[Entry] | None
-    catches: list[Entry]
+    entries: list[ListedItem] | None
+    catches: list[ListedItem]
 
 
 def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
@@ -47,7 +47,7 @@ def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
 
 
 def read_catches(
-    folder: Path, path: str, listed: list[Entry], items: list[Item], problems: list[Problem]
+    folder: Path, path: str, listed: list[ListedItem], items: list[Item], problems: list[Problem]
 ) -> tuple[Catch, ...]:
     """Catch questions by item number, from the list's own and from the file `path` (or "")."""
     entries = list(listed)
@@ -56,7 +56,7 @@ def read_catches(
         if text is not None:
             entries += _from_csv(text, path, CATCH_FIELDS, CATCH_FIELDS, problems) or []
     number = {item.key: at for at, item in enumerate(items)}
-    catches: dict[Catch, Entry] = {}
+    catches: dict[Catch, ListedItem] = {}
     for entry in entries:
         catch = _catch(entry, number, problems)
         if catch is None:
@@ -69,7 +69,7 @@ def read_catches(
     return tuple(catches)
 
 
-def _catch(entry: Entry, number: dict[str, int], problems: list[Problem]) -> Catch | None:
+def _catch(entry: ListedItem, number: dict[str, int], problems: list[Problem]) -> Catch | None:
     before = len(problems)
     for field in CATCH_FIELDS:
         key = entry.fields.get(field, "")
@@ -107,7 +107,7 @@ def _from_csv(
     fields: tuple[str, ...],
     needed: tuple[str, ...],
     problems: list[Problem],
-) -> list[Entry] | None:
+) -> list[ListedItem] | None:
     before = len(problems)
     header, lines = read_table(text, file, problems)
     if not header:
@@ -125,7 +125,7 @@ def _from_csv(
         rule = f"must have the column{'s' * (needed == fields)} {word.join(needed)}"
         problems.append(Problem(file, "line 1", shown(",".join(header)), rule))
         return None
-    return [Entry(file, f"line {line.number}", line.cells) for line in lines]
+    return [ListedItem(file, f"line {line.number}", line.cells) for line in lines]
 
 
 def _from_toml(text: str, file: str, problems: list[Problem]) -> Listing:
@@ -147,7 +147,7 @@ def _tables(
     fields: tuple[str, ...],
     file: str,
     problems: list[Problem],
-) -> list[Entry] | None:
+) -> list[ListedItem] | None:
     tables = document.get(name, [])
     if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
         problems.append(Problem(file, name, shown(tables), f"must be tables, [[{name}]]"))
@@ -163,5 +163,5 @@ def _tables(
                 problems.append(Problem(file, f"{place}, {key}", shown(value), "must be text"))
             else:
                 entry[key] = value
-        entries.append(Entry(file, place, entry))
+        entries.append(ListedItem(file, place, entry))
     return entries

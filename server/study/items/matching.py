@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lore_active.data.columns import Table, at_start, is_number
+from lore_active.data.columns import AnswerTable, at_start, is_number
 from lore_active.data.comparisons import MAX_REPEATED, first_nearer, weights_of
 from lore_active.data.lookalikes import appearance, peculiar, unified
 from lore_active.errors import InvalidTriplets
@@ -18,7 +18,7 @@ from server.study.config import Item
 
 By = Literal["auto", "name", "number"]
 # More than this is not read anyway; the number of the rest is said.
-MOST_SAID = 20
+MAX_SAID = 20
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Matched:
     by: Literal["name", "number"]
 
 
-def matched(table: Table, items: Sequence[Item], by: By = "auto") -> Matched:
+def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Matched:
     """The table's answers about these items; everything that does not fit is said at once.
 
     Names are an item's key or, where no other item has the same, its label, text or file name.
@@ -68,7 +68,7 @@ def matched(table: Table, items: Sequence[Item], by: By = "auto") -> Matched:
     return Matched(_weighted(table, rows), by)
 
 
-def _cells(table: Table) -> tuple[list[list[Any]], bool]:
+def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
     """The cells, and whether they are names: arrays may carry the names of their numbers."""
     rows = _listed_rows(table.rows)
     for at, row in enumerate(rows):
@@ -96,7 +96,7 @@ def _listed_rows(rows: Any) -> list[list[Any]]:
 
 
 def _found(
-    table: Table,
+    table: AnswerTable,
     cells: list[list[Any]],
     find: Callable[[Any], int | None],
     count: int,
@@ -132,11 +132,11 @@ def _found(
 
 
 def _listed(parts: Sequence[str]) -> str:
-    rest = len(parts) - MOST_SAID
-    return ", ".join(parts[:MOST_SAID]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(parts) - MAX_SAID
+    return ", ".join(parts[:MAX_SAID]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _places(table: Table, at: Sequence[int]) -> str:
+def _places(table: AnswerTable, at: Sequence[int]) -> str:
     """Where rows stand: `line 4, 9 and 12 more`."""
     first = table.place(at[0]).removesuffix(f" of {table.name}")
     return first if len(at) == 1 else f"{first} and {len(at) - 1} more"
@@ -167,7 +167,7 @@ def _whole(cell: Any) -> int | None:
     return int(number) if number.is_integer() else None
 
 
-def _weighted(table: Table, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Rows as often as their weight says; answers are whole things."""
     if table.weights is None:
         return rows

@@ -13,18 +13,18 @@ from lore_active.data.lookalikes import appearance, peculiar
 from server.study.config import Item, Stimuli
 from server.study.items.file_types import MEDIA, fault
 from server.study.items.files import find, read_text
-from server.study.items.lists import Entry, read_list
+from server.study.items.lists import ListedItem, read_list
 from server.study.parsing import FILE
 from server.study.problems import Problem, shown
 
-FEWEST_ITEMS = 4
-MOST_ITEMS = 2000
-LONGEST_TEXT = 2000
-LONGEST_KEY = 100
+MIN_ITEMS = 4
+MAX_ITEMS = 2000
+MAX_TEXT = 2000
+MAX_KEY = 100
 IGNORED = {"thumbs.db", "desktop.ini"}
 
 
-class Source(Struct, frozen=True):
+class StimulusSource(Struct, frozen=True):
     """An item and where it was declared, for messages."""
 
     item: Item
@@ -34,13 +34,13 @@ class Source(Struct, frozen=True):
 
 def read_items(
     folder: Path, settings: Stimuli, problems: list[Problem], begun: bool = False
-) -> tuple[list[Item], list[Entry]]:
+) -> tuple[list[Item], list[ListedItem]]:
     """All sound items in their lasting order, and the catch questions that their list declares.
 
     What is wrong with the others goes to `problems`; for a study that has `begun`, it is not wrong
     that two look the same.
     """
-    catches: list[Entry] = []
+    catches: list[ListedItem] = []
     if settings.list:
         listing = read_list(folder, settings.list, problems)
         entries, catches = listing.entries, listing.catches
@@ -49,19 +49,19 @@ def read_items(
     if entries is None:
         return [], catches
     count = len(entries)
-    if not FEWEST_ITEMS <= count <= MOST_ITEMS:
+    if not MIN_ITEMS <= count <= MAX_ITEMS:
         key = "stimuli.list" if settings.list else "stimuli.folder"
         found = shown(settings.list or settings.folder) + f" with {count} item{'s' * (count != 1)}"
-        rule = f"a study must have from {FEWEST_ITEMS} to {MOST_ITEMS} items"
+        rule = f"a study must have from {MIN_ITEMS} to {MAX_ITEMS} items"
         problems.append(Problem(FILE, key, found, rule))
-    if count > MOST_ITEMS:
+    if count > MAX_ITEMS:
         return [], catches
     sources = [
-        Source(item, entry.file, entry.place)
+        StimulusSource(item, entry.file, entry.place)
         for entry in entries
         if (item := _item(folder, entry, settings.max_megabytes, problems)) is not None
     ]
-    _report_twins(sources, problems)
+    _report_duplicates(sources, problems)
     if not begun:
         _report_look_alikes(sources, problems)
     return [source.item for source in sources], catches
@@ -77,7 +77,7 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
     ], name
 
 
-def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Entry] | None:
+def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[ListedItem] | None:
     """The files of `stimuli.folder`, in natural order."""
     found = find(folder, settings.folder, FILE, "stimuli.folder", kind="folder")
     if isinstance(found, Problem):
@@ -99,11 +99,13 @@ def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[Entr
             rule = f"stimuli must lie in {settings.folder} itself"
             problems.append(Problem(inside, "", "a folder", rule))
             continue
-        entries.append(Entry(inside, "", {"file": inside}))
+        entries.append(ListedItem(inside, "", {"file": inside}))
     return entries
 
 
-def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem]) -> Item | None:
+def _item(
+    folder: Path, entry: ListedItem, megabytes: float, problems: list[Problem]
+) -> Item | None:
     """One item from its fields, or None with what is wrong."""
 
     def wrong(field: str, value: str, rule: str) -> None:
@@ -139,15 +141,15 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
             return None
         if ending == ".txt":
             text, file = content, None
-    if len(text) > LONGEST_TEXT:
-        wrong("text", f"{len(text)} characters long", f"must have at most {LONGEST_TEXT}")
+    if len(text) > MAX_TEXT:
+        wrong("text", f"{len(text)} characters long", f"must have at most {MAX_TEXT}")
         return None
     stem = unicodedata.normalize("NFC", Path(path).stem) if path else text
     key = fields.get("key", "").strip() or stem
     words = re.sub(r"[_\-\s]+", " ", stem).strip() or stem
     label = fields.get("label", "").strip() or (words if path else text)
     if not _is_name(key):
-        rule = f"must be text of 1 to {LONGEST_KEY} characters in one line"
+        rule = f"must be text of 1 to {MAX_KEY} characters in one line"
         rule += "" if path or fields.get("key") else "; give the item a key of its own"
         wrong("key", shown(key), rule)
         return None
@@ -161,7 +163,7 @@ def _item(folder: Path, entry: Entry, megabytes: float, problems: list[Problem])
 
 
 def _is_name(key: str) -> bool:
-    return 0 < len(key) <= LONGEST_KEY and _is_clean(key)
+    return 0 < len(key) <= MAX_KEY and _is_clean(key)
 
 
 def _is_clean(text: str, spaces: str = "") -> bool:
@@ -207,10 +209,10 @@ def _content(
     return ""
 
 
-def _report_twins(sources: list[Source], problems: list[Problem]) -> None:
+def _report_duplicates(sources: list[StimulusSource], problems: list[Problem]) -> None:
     """Two items under one key, or one content under two keys: participants would compare twins."""
-    keys: dict[str, Source] = {}
-    contents: dict[tuple[int, str], Source] = {}
+    keys: dict[str, StimulusSource] = {}
+    contents: dict[tuple[int, str], StimulusSource] = {}
     sizes: dict[int, int] = {}
     for source in sources:
         size = _size(source.item)
@@ -231,10 +233,10 @@ def _report_twins(sources: list[Source], problems: list[Problem]) -> None:
             problems.append(Problem(source.file, source.key, value, rule))
 
 
-def _report_look_alikes(sources: list[Source], problems: list[Problem]) -> None:
+def _report_look_alikes(sources: list[StimulusSource], problems: list[Problem]) -> None:
     """Keys or texts that differ only in what nobody sees."""
-    keys: dict[str, Source] = {}
-    texts: dict[str, Source] = {}
+    keys: dict[str, StimulusSource] = {}
+    texts: dict[str, StimulusSource] = {}
     for source in sources:
         mine = source.item
         other = keys.setdefault(appearance(mine.key), source).item
@@ -253,11 +255,11 @@ def _report_look_alikes(sources: list[Source], problems: list[Problem]) -> None:
             problems.append(Problem(source.file, source.key, found, rule))
 
 
-def _key(source: Source) -> str:
+def _key(source: StimulusSource) -> str:
     return f"{source.key}, key" if source.key else "key"
 
 
-def _where(source: Source) -> str:
+def _where(source: StimulusSource) -> str:
     return f"{source.key} of {source.file}" if source.key else source.file
 
 
