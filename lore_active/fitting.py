@@ -13,6 +13,7 @@ import click
 from lore_active.estimator import LORE, unseen_items
 from lore_active.formats import read_table, write_embedding
 from lore_active.progress import say
+from lore_active.tables import simulated_note
 from lore_active.triplets import as_triplets
 from lore_active.warming import warm
 
@@ -33,6 +34,11 @@ from lore_active.warming import warm
     type=int,
     help="Start from random coordinates of this seed; spectral start if not given.",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots), which are left out otherwise.",
+)
 @click.option("--trim", is_flag=True, help="Also try to do without the weakest dimension.")
 @click.option(
     "--out",
@@ -46,12 +52,13 @@ def fit(
     lam: float,
     components: int,
     seed: int | None,
+    simulated: bool,
     trim: bool,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
-    table = read_table(file)
+    table = read_table(file, simulated)
     triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
@@ -70,6 +77,7 @@ def fit(
         "train_accuracy": model.score(triplets),
         "seconds": seconds,
         "set_aside": table.set_aside,
+        "simulated_left_out": table.simulated_left_out,
         "unseen": triplets.unseen.tolist(),
         "singular_values": model.singular_values_[: model.rank_].tolist(),
     }
@@ -99,6 +107,8 @@ def _print_fit(
     if result["set_aside"]:
         rows = "row was" if result["set_aside"] == 1 else "rows were"
         echo(f"{result['set_aside']} {rows} set aside (practice, checks, skipped, excluded)")
+    if left_out := simulated_note(result["simulated_left_out"]):
+        echo(left_out)
     state = "converged" if result["converged"] else "NOT converged"
     echo(
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "

@@ -20,15 +20,18 @@ from lore_active.errors import InvalidTriplets
 from lore_active.files import delimiter_of
 from lore_active.frames import sheet_of
 from lore_active.tables import (
+    SIMULATED,
     WEIGHT,
     Sheet,
     Table,
     answers_in,
+    by_people,
     is_header,
     is_number,
     known_headers,
     named_or_three,
     names_a_column,
+    refuse_only_simulated,
 )
 from lore_active.types import Floats
 
@@ -39,13 +42,16 @@ RESPONSES = ("responses", "response", "y")
 LABELS = ("labels", "items")
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a CSV, `.npy` or `.npz` file of answers."""
+def read_table(path: str | os.PathLike[str], simulated: bool = False) -> Table:
+    """Read a CSV, `.npy` or `.npz` file of answers.
+
+    Rows of simulated participants, by the column `simulated`, are left out unless `simulated`.
+    """
     file = Path(path)
     try:
         if file.suffix.lower() in (".npy", ".npz"):
-            return _read_numpy(file)
-        return _read_csv(file)
+            return _read_numpy(file, simulated)
+        return _read_csv(file, simulated)
     except FileNotFoundError:
         raise InvalidTriplets(f"There is no file {file}.") from None
     except IsADirectoryError:
@@ -54,7 +60,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         raise InvalidTriplets(f"{file} may not be read by this user.") from None
 
 
-def _read_csv(file: Path) -> Table:
+def _read_csv(file: Path, simulated: bool) -> Table:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             text = stream.read()
@@ -85,7 +91,7 @@ def _read_csv(file: Path) -> Table:
     table = None
     # Three labels may look like a question; they are a header if they are nothing else.
     if len(rows[0]) != 3 or is_header(rows[0]) or all(strange):
-        table = answers_in(_sheet(file.name, rows, lines))
+        table = answers_in(_sheet(file.name, rows, lines), simulated)
     if table is not None:
         return table
     names = any(new and names_a_column(cell) for new, cell in zip(strange, rows[0], strict=True))
@@ -119,7 +125,7 @@ def _sheet(name: str, rows: list[list[str]], lines: list[int]) -> Sheet:
     return Sheet(name, header, column, lines[1:])
 
 
-def _read_numpy(file: Path) -> Table:
+def _read_numpy(file: Path, simulated: bool) -> Table:
     try:
         with file.open("rb") as stream:
             _refuse_bomb(stream, file.name)
@@ -129,16 +135,16 @@ def _read_numpy(file: Path) -> Table:
                 return (
                     Table(file.name, content)
                     if sheet is None
-                    else named_or_three(replace(sheet, name=file.name))
+                    else named_or_three(replace(sheet, name=file.name), simulated)
                 )
             with content:
                 arrays = {key: content[key] for key in content.files}
     except (ValueError, EOFError, BadZipFile, MemoryError, zlib.error) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
-    return _of_arrays(file.name, arrays)
+    return _of_arrays(file.name, arrays, simulated)
 
 
-def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
+def _of_arrays(name: str, arrays: dict[str, NDArray[Any]], simulated: bool) -> Table:
     labels = _one_of(name, arrays, LABELS)
     known = None
     if labels is not None and labels.ndim == 1:
@@ -147,9 +153,11 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
     if "triplets" in columns:
         responses = _one_of(name, columns, RESPONSES)
         weights = _one_of(name, columns, WEIGHT)
-        return Table(name, columns["triplets"], None, weights, known, responses=responses)
+        rows = Table(name, columns["triplets"], None, weights, known, responses=responses)
+        marks = None if simulated else columns.get(SIMULATED)
+        return rows if marks is None else _without_simulated(rows, marks)
     header = list(columns)
-    table = answers_in(Sheet(name, header, lambda k: columns[header[k]]))
+    table = answers_in(Sheet(name, header, lambda k: columns[header[k]]), simulated)
     if table is not None:
         return replace(table, labels=known)
     if len(arrays) == 1:
@@ -157,6 +165,30 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> Table:
     raise InvalidTriplets(
         f"{name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
         "'anchor', 'nearer' and 'farther'."
+    )
+
+
+def _without_simulated(table: Table, marks: NDArray[Any]) -> Table:
+    """The table without the rows that are marked; responses are for all rows, as a caller's are."""
+    if marks.shape != table.rows.shape[:1]:
+        raise InvalidTriplets(
+            f"The array {SIMULATED!r} of {table.name} has shape {marks.shape}, but 'triplets' has "
+            f"{table.rows.shape}."
+        )
+    real = by_people(marks)
+    kept = np.flatnonzero(real)
+    left_out = len(real) - len(kept)
+    if left_out and not len(kept):
+        refuse_only_simulated(table.name, left_out)
+    weights = table.weights
+    if weights is not None and weights.shape == real.shape:
+        weights = weights[kept]
+    return replace(
+        table,
+        rows=table.rows[kept],
+        weights=weights,
+        simulated_left_out=left_out,
+        kept=kept if left_out else None,
     )
 
 

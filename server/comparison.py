@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
+from lore_active.formats import read_table
 from lore_active.rivals import METHODS
+from lore_active.tables import simulated_note
 from lore_active.triplets import Triplets, as_triplets
 from server import clusters, side_by_side
 from server.analysing import opened
@@ -18,17 +20,23 @@ from server.log import is_log
 from server.store import learning, priors
 
 
-def _answers(path: Path) -> Triplets:
-    """The answers of a file, or those that count in a study."""
+def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
+    """The answers of a file, or those that count in a study; and what was left out of a file."""
     if not path.is_dir() and not is_log(path):
-        return as_triplets(path)
+        table = read_table(path, simulated)
+        return as_triplets(table), simulated_note(table.simulated_left_out)
+    if simulated:
+        raise InvalidParameter(
+            "--simulated is for files: of a study, the answers that count for its model are taken."
+        )
     with opened(path) as (study, database, _):
         given = database.read(learning.counted)
         rows = [
             *database.read(priors.counted),
             *((one.anchor, one.nearer, one.farther) for one in given if not one.excluded),
         ]
-        return as_triplets(rows, len(study.items), labels=[item.key for item in study.items])
+        labels = [item.key for item in study.items]
+        return as_triplets(rows, len(study.items), labels=labels), ""
 
 
 @click.command(name="compare")
@@ -52,6 +60,11 @@ def _answers(path: Path) -> Triplets:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of folds and fits.")
 @click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots) in FILE, which are left out otherwise.",
+)
+@click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Picture: .svg or .html."
 )
 @clusters.options
@@ -63,6 +76,7 @@ def command(
     methods: str,
     components: int,
     seed: int,
+    simulated: bool,
     out: Path | None,
     jobs: int | None,
     scheduler: str | None,
@@ -76,13 +90,15 @@ def command(
     if out is not None and out.suffix.lower() not in (".svg", ".html"):
         raise InvalidParameter(f"-o is {out}, but the picture must end in .svg or .html.")
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
-    answers = _answers(path)
+    answers, left_out = _answers(path, simulated)
     with clusters.running(jobs, scheduler):
         spread = jobs is not None or scheduler is not None
         results = compare(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
     told = verdict(results)
     notes = _notes(answers, results, told, folds)
+    if left_out:
+        notes.append(f"{left_out}.")
     if out is not None:
         title = f"Methods compared on {path.name}"
         picture = (

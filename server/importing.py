@@ -14,6 +14,7 @@ import click
 from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.formats import read_table
 from lore_active.matching import By, matched
+from lore_active.tables import simulated_note
 from server import log
 from server.clock import now
 from server.opening import DATABASE, load_study, open_study, reading
@@ -37,9 +38,21 @@ SHORTEST_HASH = 6
     show_default=True,
     help="How FILE tells items: by name, or by number from 0.",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots), which are left out otherwise.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    file: str, folder: Path, dry_run: bool, force: bool, undo: bool, by: By, as_json: bool
+    file: str,
+    folder: Path,
+    dry_run: bool,
+    force: bool,
+    undo: bool,
+    by: By,
+    simulated: bool,
+    as_json: bool,
 ) -> None:
     """Bring answers from elsewhere into the study in DIR, or a study's log into a new folder.
 
@@ -55,7 +68,7 @@ def command(
     elif log.is_log(path):
         told = _study_again(path, folder, dry_run)
     else:
-        told = _bring_in(path, folder, by, force, dry_run)
+        told = _bring_in(path, folder, by, force, dry_run, simulated)
     words = told.pop("words")
     if as_json:
         click.echo(json.dumps({**told, "dry_run": dry_run}))
@@ -89,9 +102,11 @@ def _study_again(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
     return {"kind": "log", "rows": len(where), "words": words}
 
 
-def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> dict[str, Any]:
+def _bring_in(
+    path: Path, folder: Path, by: By, force: bool, dry_run: bool, simulated: bool
+) -> dict[str, Any]:
     study = load_study(folder)
-    table = read_table(path)
+    table = read_table(path, simulated)
     try:
         found = matched(table, study.items, by)
     except InvalidTriplets as error:
@@ -123,6 +138,7 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
             if table.set_aside
             else ""
         ),
+        *([f"{left_out}."] if (left_out := simulated_note(table.simulated_left_out)) else []),
         "Nothing was written."
         if dry_run
         else f"They count for the model from the worker's next turn on. To take them out again: "
@@ -133,6 +149,7 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
         "prior": number,
         "answers": count,
         "set_aside": table.set_aside,
+        "simulated_left_out": table.simulated_left_out,
         "by": found.by,
         "sha256": digest,
         "words": words,

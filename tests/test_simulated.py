@@ -382,6 +382,50 @@ def test_every_format_marks_them_and_leaves_them_out_of_a_real_study(desk, tmp_p
     assert left_out and {row["sampleSet"] for row in left_out} == {"NA"}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "csv/answers.csv",
+        "triplettools/words_triplettools.csv",
+        "psych-ds/data/study-words_task-answers_data.csv",
+    ],
+)
+def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
+    bots(desk, desk.worker())
+    formats, other = [name.partition("/")[0]], tmp_path / "other"
+    Desk(other, TOML, items=ITEMS).close()
+
+    def imported(out, *options):
+        file = tmp_path / out / name
+        return CliRunner().invoke(main, ["import", str(file), str(other), *options])
+
+    exporting.write(desk.database, desk.study, tmp_path / "only" / formats[0], formats, ALL)
+    refused = imported("only")
+    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    taken = json.loads(imported("only", "--simulated", "--json").stdout)
+    assert taken["answers"] > 10 and taken["simulated_left_out"] == 0
+
+    take_part(desk, Person(ITEMS, 2, 7))
+    everybody = Choice(simulated=True)
+    exporting.write(desk.database, desk.study, tmp_path / "all" / formats[0], formats, everybody)
+    rows = rows_of(tmp_path / "all" / name)
+    bots_rows = sum(row["simulated"] == "1" for row in rows)
+    done = imported("all", "--dry-run")
+    assert f"{bots_rows} rows of simulated participants (bots) were left out" in done.stdout
+    told = json.loads(imported("all", "--json").stdout)
+    assert told["simulated_left_out"] == bots_rows
+    assert told["answers"] + told["set_aside"] + bots_rows == len(rows)
+
+
+def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
+    bots(desk, desk.worker())
+    exporting.write(desk.database, desk.study, tmp_path, ["cblearn"], ALL)
+    arguments = ["fit", str(tmp_path / "words_triplets.npz"), "--json"]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert json.loads(CliRunner().invoke(main, [*arguments, "--simulated"]).stdout)["n_triplets"]
+
+
 def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     worker = desk.worker()
     bots(desk, worker)
