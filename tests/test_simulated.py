@@ -8,7 +8,6 @@ import re
 import sqlite3
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,13 +28,10 @@ from server.reporting.making import report
 from server.stages import CONTINUED, Turned
 from server.store import chain_verification, collection
 from server.store import monitoring as store
-from server.store.database import Database
 from server.worker import Worker
 from tests.living import LiveServer, write_study
 from tests.studying import Desk, Person
 
-GOLDEN = Path(__file__).parent / "golden" / "version-5.sql"
-GOLDEN_LOG = GOLDEN.with_suffix(".log.jsonl")
 ITEMS = 8
 TOML = """
 [session]
@@ -525,39 +521,3 @@ def test_the_report_says_that_the_rule_was_met_with_simulated_answers(desk):
     assert "The rule was met after 24 answers, simulated ones" in methods_of(
         report(desk.database, desk.study, desk.clock)
     )
-
-
-# ---- older databases ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path):
-    """A study of version 5, in which bots were not marked, and a person answered after them."""
-    folder = write_study(
-        tmp_path / "words", "[session]\ntrials = 8\npractice = 1\nfeedback = false\n", 6
-    )
-    raw = sqlite3.connect(folder / "study.db")
-    raw.executescript(GOLDEN.read_text())
-    raw.close()
-    return folder
-
-
-def test_an_older_database_opens_keeps_its_chain_and_replays(old, tmp_path):
-    study, database = open_study(old, now)
-    found = database.read(chain_verification.verify)
-    assert found.differences == [] and found.periods == ["new", "schema"]
-    assert database.read(collection.simulated_numbers) == []
-    counted = database.read(answer_counts)
-    assert (counted.answers, counted.simulated, counted.simulated_left_out) == (24, 0, 0)
-    assert replay(database, study, time.perf_counter).mismatches == []
-    database.close()
-
-
-def test_a_log_of_an_older_version_becomes_a_study_whose_chain_is_whole(tmp_path):
-    folder = tmp_path / "words"
-    made = CliRunner().invoke(main, ["import", str(GOLDEN_LOG), str(folder)])
-    assert made.exit_code == 0, made.output
-    database = Database(folder / "study.db", now)
-    found = database.read(chain_verification.verify)
-    assert found.differences == [] and found.periods == ["new", "schema"]
-    database.close()
