@@ -12,6 +12,7 @@ import msgspec
 
 from lore_active import __version__
 from lore_active.errors import LoreError
+from lore_active.folder import NAME
 from lore_active.reproducibility import fingerprint
 from lore_active.study import Catch, Item, LoadedStudy, Study
 from server.store import chain, dumping
@@ -183,6 +184,9 @@ def load(
                 )
             try:
                 head = msgspec.convert(row, Head)
+                # Files are named after the study: no other name may lead out of their folder.
+                if not NAME.fullmatch(head.name):
+                    raise BadLog(line, f"{head.name!r:.80} is not a name that a study can have.")
                 study = _study(head, into.parent)
             except (msgspec.ValidationError, KeyError) as error:
                 raise BadLog(line, f"it does not describe a study: {error}.") from None
