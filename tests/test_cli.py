@@ -43,6 +43,7 @@ def test_json_has_the_promised_keys_and_nothing_else_on_stdout(answers):
         "train_accuracy",
         "seconds",
         "set_aside",
+        "simulated_left_out",
         "unseen",
         "singular_values",
     }

@@ -18,10 +18,13 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.data.formats import safe, unsafe
 from lore_active.data.lookalikes import appearance, unified
 from server.cli.main import main
+from server.clock import now
 from server.exports.dictionary import MEANINGS
 from server.exports.folder import WRITERS
 from server.exports.tables import csv_text
+from server.study.workspace import open_study
 from tests.living import write_study
+from tests.psych_ds_rules import issues
 from tests.studying import Desk, Person
 
 TOML = """
@@ -280,20 +283,57 @@ def test_imported_answers_are_described_in_every_format(folder, tmp_path):
         assert all(f"| {column} |" in dictionary for column in row)
 
 
-def test_psych_ds_rules(folder, tmp_path):
+@pytest.mark.parametrize("options", [(), ("--comments",), ("--identified",)])
+def test_psych_ds_rules(folder, tmp_path, options):
+    run("export", folder, "--format", "psych-ds", "--out", tmp_path, *options)
+    assert issues(tmp_path) == []
+
+
+def test_psych_ds_rules_with_imported_answers(folder, tmp_path):
+    prior, study, out = tmp_path / "prior.csv", tmp_path / "words", tmp_path / "out"
+    shutil.copytree(folder, study)
+    prior.write_text("anchor,nearer,farther\nword03,word01,word02\n")
+    run("import", prior, study)
+    run("export", study, "--format", "psych-ds", "--out", out)
+    assert (out / "data" / "study-words_task-prior_data.csv").exists()
+    assert issues(out) == []
+    (row,) = read(out / "data" / "study-words_task-prior_data.csv")
+    readme = (out / "README.md").read_text()
+    assert "## prior" in readme
+    assert all(f"| {column} |" in readme.partition("## prior")[2] for column in row)
+
+
+def test_psych_ds_rules_before_anybody_came(tmp_path):
+    folder = write_study(tmp_path / "new_study-2", "", 6)
+    open_study(folder, now)[1].close()
+    run("export", folder, "--format", "psych-ds", "--out", tmp_path / "out")
+    assert issues(tmp_path / "out") == []
+
+
+def test_breaking_the_rules_of_psych_ds_is_found(folder, tmp_path):
     run("export", folder, "--format", "psych-ds", "--out", tmp_path)
-    description = json.loads((tmp_path / "dataset_description.json").read_text())
-    for field in ("@context", "@type", "name", "description", "variableMeasured"):
-        assert description[field]
-    assert description["@type"] == "Dataset"
-    files = list((tmp_path / "data").iterdir())
-    assert files
-    named = {one["name"] for one in description["variableMeasured"]}
-    for file in files:
-        # Keyword-value pairs joined by underscores, ending in _data.csv.
-        assert re.fullmatch(r"([a-z]+-[A-Za-z0-9]+_)+data\.csv", file.name), file.name
-        rows = read(file)
-        assert set(rows[0]) <= named
+    items = tmp_path / "data" / "study-words_task-items_data.csv"
+    held = items.read_text()
+    description = tmp_path / "dataset_description.json"
+    described = description.read_text()
+    broken = {
+        "row 2 has": lambda: items.write_text(held.replace("\r\n", ",\r\n").replace(",", "", 1)),
+        "column kin is not": lambda: items.write_text(held.replace("kind", "kin", 1)),
+        "is no file that": lambda: (tmp_path / "notes.md").write_text("notes"),
+        "keywords and values": lambda: (tmp_path / "data" / "items.csv").write_text(held),
+        "no official keyword": lambda: (tmp_path / "data" / "part-1_data.csv").write_text(held),
+        "@type is not": lambda: description.write_text(described.replace('"Dataset"', '"Data"')),
+        "colour is not a property": lambda: description.write_text(
+            described.replace('"keywords"', '"colour"')
+        ),
+    }
+    for expected, breaking in broken.items():
+        before = {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()}
+        breaking()
+        assert expected in "; ".join(issues(tmp_path)), expected
+        for one in [one for one in tmp_path.rglob("*") if one.is_file()]:
+            one.write_bytes(before[one]) if one in before else one.unlink()
+    assert issues(tmp_path) == []
 
 
 def test_all_formats_each_in_its_folder(folder, tmp_path):

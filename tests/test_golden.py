@@ -16,11 +16,17 @@ from click.testing import CliRunner
 from lore_active.learner import snapshot
 from lore_active.reproducibility import fingerprint
 from server.cli.main import main
+from server.store import collection
+from server.store.database import Database
+from server.store.hash_chain import verification as chain_verification
 from server.study.workspace import open_study
-from tests.golden.make import ITEMS, PARTICIPANTS
+from tests.golden.make import BOTS, ITEMS, PARTICIPANTS
 from tests.studying import Desk
 
 GOLDEN = sorted(one.parent for one in (Path(__file__).parent / "golden").glob("*/study.toml"))
+
+# Of a version that did not mark simulated participants yet.
+UNMARKED = "0.1-format-5"
 
 
 @pytest.fixture(params=GOLDEN, ids=lambda one: one.name)
@@ -43,6 +49,16 @@ def run(*arguments):
     done = CliRunner().invoke(main, [str(one) for one in arguments])
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def whole(path):
+    """What the hash chain of a study's database tells, and who is marked as simulated."""
+    database = Database(path / "study.db", lambda: 2_000_000_000_000)
+    try:
+        found = database.read(chain_verification.verify)
+        return found, database.read(collection.simulated_numbers)
+    finally:
+        database.close()
 
 
 def verified(path):
@@ -83,10 +99,44 @@ def test_the_study_verifies_as_it_is_and_after_it_was_brought_up_to_date(folder)
     assert after["counts"]["fitted"] > 50
 
 
-def test_its_log_verifies(golden, tmp_path):
-    log = tmp_path / "log.jsonl"
-    log.write_bytes(gzip.decompress((golden / "log.jsonl.gz").read_bytes()))
+def test_its_chain_is_whole_and_says_when_the_schema_changed(folder, golden):
+    found, _ = whole(folder)
+    assert found.differences == []
+    assert found.periods[0] == "new"
+    if golden.name == UNMARKED:
+        assert found.periods == ["new", "schema"]
+
+
+def test_bots_that_were_not_marked_then_are_not_marked_now(folder, golden):
+    _, bots = whole(folder)
+    counts = verified(folder)["counts"]
+    if golden.name == UNMARKED:
+        assert bots == []
+        assert (counts["simulated"], counts["simulated_left_out"]) == (0, 0)
+        assert counts["answers"] == 24 * (PARTICIPANTS - 1) + 9
+    else:
+        assert bots == [*range(1, BOTS + 1)]
+        assert (counts["simulated"], counts["simulated_left_out"]) == (0, 24 * BOTS)
+
+
+@pytest.fixture
+def log(golden, tmp_path):
+    file = tmp_path / "log.jsonl"
+    file.write_bytes(gzip.decompress((golden / "log.jsonl.gz").read_bytes()))
+    return file
+
+
+def test_its_log_verifies(log):
     verified(log)
+
+
+def test_its_log_becomes_a_study_whose_chain_is_whole(log, golden, tmp_path):
+    run("import", log, tmp_path / "again")
+    found, _ = whole(tmp_path / "again")
+    assert found.differences == []
+    assert found.periods[0] == "new"
+    if golden.name == UNMARKED:
+        assert found.periods == ["new", "schema"]
 
 
 def test_it_can_be_reported_exported_and_supposed_otherwise(folder, tmp_path):

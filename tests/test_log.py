@@ -293,6 +293,7 @@ def forged(path, change):
     [
         (1, rb'"items":\[', b'"items":[5,'),
         (1, rb'"file":""', b'"fool":""'),
+        (1, rb'"name":"words"', b'"name":"../../elsewhere"'),
         (1, rb'"settings":\{', b'"settings":{"title":7,"x":{'),
         (2, rb'"row":\{.*', b'"row":[]}'),
         (2, rb'.*', b"[" * 100_000),

@@ -8,7 +8,6 @@ import re
 import sqlite3
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,15 +29,12 @@ from server.processes.bots import Bot, Browser, space_of
 from server.report.report import report
 from server.status.counting import answer_counts, participant_counts, simulated_left_out
 from server.store import collection, summaries
-from server.store.database import Database
 from server.store.hash_chain import verification as chain_verification
 from server.study.samples import template
 from server.study.workspace import open_study
 from tests.living import LiveServer, write_study
 from tests.studying import Desk, Person
 
-GOLDEN = Path(__file__).parent / "golden" / "version-5.sql"
-GOLDEN_LOG = GOLDEN.with_suffix(".log.jsonl")
 ITEMS = 8
 TOML = """
 [session]
@@ -385,6 +381,52 @@ def test_every_format_marks_them_and_leaves_them_out_of_a_real_study(desk, tmp_p
     assert left_out and {row["sampleSet"] for row in left_out} == {"NA"}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "csv/answers.csv",
+        "triplettools/words_triplettools.csv",
+        "psych-ds/data/study-words_task-answers_data.csv",
+    ],
+)
+def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
+    bots(desk, desk.worker())
+    formats, other = [name.partition("/")[0]], tmp_path / "other"
+    Desk(other, TOML, items=ITEMS).close()
+
+    def imported(out, *options):
+        file = tmp_path / out / name
+        return CliRunner().invoke(main, ["import", str(file), str(other), *options])
+
+    export_folder.write(desk.database, desk.study, tmp_path / "only" / formats[0], formats, ALL)
+    refused = imported("only")
+    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    taken = json.loads(imported("only", "--simulated", "--json").stdout)
+    assert taken["answers"] > 10 and taken["simulated_left_out"] == 0
+
+    take_part(desk, Person(ITEMS, 2, 7))
+    everybody = ExportOptions(simulated=True)
+    export_folder.write(
+        desk.database, desk.study, tmp_path / "all" / formats[0], formats, everybody
+    )
+    rows = rows_of(tmp_path / "all" / name)
+    bots_rows = sum(row["simulated"] == "1" for row in rows)
+    done = imported("all", "--dry-run")
+    assert f"{bots_rows} rows of simulated participants (bots) were left out" in done.stdout
+    told = json.loads(imported("all", "--json").stdout)
+    assert told["simulated_left_out"] == bots_rows
+    assert told["answers"] + told["set_aside"] + bots_rows == len(rows)
+
+
+def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
+    bots(desk, desk.worker())
+    export_folder.write(desk.database, desk.study, tmp_path, ["cblearn"], ALL)
+    arguments = ["fit", str(tmp_path / "words_triplets.npz"), "--json"]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert json.loads(CliRunner().invoke(main, [*arguments, "--simulated"]).stdout)["n_triplets"]
+
+
 def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     worker = desk.worker()
     bots(desk, worker)
@@ -484,39 +526,3 @@ def test_the_report_says_that_the_rule_was_met_with_simulated_answers(desk):
     assert "The rule was met after 24 answers, simulated ones" in methods_of(
         report(desk.database, desk.study, desk.clock)
     )
-
-
-# ---- older databases ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path):
-    """A study of version 5, in which bots were not marked, and a person answered after them."""
-    folder = write_study(
-        tmp_path / "words", "[session]\ntrials = 8\npractice = 1\nfeedback = false\n", 6
-    )
-    raw = sqlite3.connect(folder / "study.db")
-    raw.executescript(GOLDEN.read_text())
-    raw.close()
-    return folder
-
-
-def test_an_older_database_opens_keeps_its_chain_and_replays(old, tmp_path):
-    study, database = open_study(old, now)
-    found = database.read(chain_verification.verify)
-    assert found.differences == [] and found.periods == ["new", "schema"]
-    assert database.read(collection.simulated_numbers) == []
-    counted = database.read(answer_counts)
-    assert (counted.answers, counted.simulated, counted.simulated_left_out) == (24, 0, 0)
-    assert verify(database, study, time.perf_counter).mismatches == []
-    database.close()
-
-
-def test_a_log_of_an_older_version_becomes_a_study_whose_chain_is_whole(tmp_path):
-    folder = tmp_path / "words"
-    made = CliRunner().invoke(main, ["import", str(GOLDEN_LOG), str(folder)])
-    assert made.exit_code == 0, made.output
-    database = Database(folder / "study.db", now)
-    found = database.read(chain_verification.verify)
-    assert found.differences == [] and found.periods == ["new", "schema"]
-    database.close()

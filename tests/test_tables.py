@@ -457,3 +457,107 @@ def test_whatever_a_file_holds_is_read_or_refused_in_a_sentence(tmp_path_factory
         as_triplets(file)
     except LoreError as error:
         assert str(error)
+
+
+# ---- simulated participants ---------------------------------------------------------------------
+
+
+def with_bots(people=200, marks=("0", "1")):
+    """Rows of people, then rows of bots that contradict them."""
+    bots = LABELLED[people:, [0, 2, 1]]
+    rows = [*LABELLED[:people], *bots]
+    simulated = [marks[0]] * people + [marks[1]] * len(bots)
+    return rows, simulated
+
+
+def csv_with_bots(tmp_path, people=200):
+    rows, simulated = with_bots(people)
+    lines = [(*row, mark) for row, mark in zip(rows, simulated, strict=True)]
+    return write(tmp_path, csv_of(("anchor", "nearer", "farther", "simulated"), lines))
+
+
+@pytest.mark.parametrize("frame", BOTH)
+@pytest.mark.parametrize("marks", [("0", "1"), (0, 1), (0.0, 1.0), (False, True), ("", "True")])
+def test_rows_of_simulated_participants_are_left_out_unless_they_are_wanted(frame, marks):
+    rows, simulated = with_bots(marks=marks)
+    table = frame(columns(rows=rows, Simulated=simulated))
+    assert rows_of(as_triplets(table)) == ANSWERS[:200].tolist()
+    everything = as_triplets(table, simulated=True)
+    assert len(everything) == 300
+    # What a caller passes beside the rows is for all of them.
+    weights = np.arange(1.0, 301.0)
+    assert as_triplets(table, sample_weight=weights).weight.tolist() == weights[:200].tolist()
+
+
+def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
+    file = csv_with_bots(tmp_path)
+
+    def fitted(*options):
+        done = CliRunner().invoke(main, ["fit", str(file), *options])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    told = json.loads(fitted("--json"))
+    assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
+    said = fitted()
+    assert "100 rows of simulated participants (bots) were left out; --simulated" in said
+    assert "set aside" not in said
+    told = json.loads(fitted("--json", "--simulated"))
+    assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
+    assert "left out" not in fitted("--simulated")
+
+
+def test_a_file_of_simulated_participants_only_names_the_option(tmp_path):
+    file = csv_with_bots(tmp_path, people=0)
+    message = said(file)
+    assert "answers.csv holds no answers but those of simulated participants" in message.lower()
+    assert "300 rows" in message and "--simulated" in message and "simulated=True" in message
+    for arguments in (["fit", file], ["compare", file], ["simulate", "--pool", file]):
+        done = CliRunner().invoke(main, [str(one) for one in arguments])
+        assert done.exit_code == 2 and "give --simulated" in done.stderr, arguments
+    assert len(as_triplets(file, simulated=True)) == 300
+
+
+def test_practice_of_simulated_participants_is_not_counted_twice(tmp_path):
+    header = "anchor,nearer,farther,purpose,simulated\n"
+    rows = "a,b,c,random,0\na,b,c,practice,0\na,b,c,practice,1\na,b,c,random,1\n"
+    table = read_table(write(tmp_path, header + rows))
+    assert (len(table.rows), table.set_aside, table.simulated_left_out) == (1, 1, 2)
+    assert table.place(0) == "line 2 of answers.csv"
+    # Nothing but practice is no question of who gave it.
+    only = header + "a,b,c,practice,0\na,b,c,practice,1\n"
+    assert "simulated" not in said(write(tmp_path, only))
+
+
+def test_arrays_of_simulated_participants_are_left_out(tmp_path):
+    file, marks = tmp_path / "a.npz", np.arange(300) % 3 == 0
+    responses = np.arange(300) % 2 == 0
+    np.savez(
+        file,
+        triplets=ANSWERS,
+        responses=responses,
+        weights=np.arange(1.0, 301.0),
+        simulated=marks.astype(int),
+        items=np.array(NAMES),
+    )
+    found = as_triplets(file)
+    wanted = np.where(responses[:, None], ANSWERS, ANSWERS[:, [0, 2, 1]])
+    assert rows_of(found) == wanted[~marks].tolist()
+    assert found.weight.tolist() == np.arange(1.0, 301.0)[~marks].tolist()
+    assert read_table(file).simulated_left_out == marks.sum()
+    assert len(as_triplets(file, simulated=True)) == 300
+    np.savez(file, triplets=ANSWERS, simulated=np.ones(300, dtype=int))
+    assert "give --simulated" in said(file)
+    np.savez(file, triplets=ANSWERS, simulated=np.ones(7, dtype=int))
+    assert "The array 'simulated' of a.npz has shape (7,)" in said(file)
+
+
+def test_a_pool_leaves_them_out_and_the_option_needs_a_pool(tmp_path):
+    file = csv_with_bots(tmp_path)
+    arguments = ["simulate", "--pool", str(file), "--answers", "60", "--no-stop"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert "100 rows of simulated participants" in done.stderr
+    assert "left out" not in CliRunner().invoke(main, [*arguments, "--simulated"]).stderr
+    done = CliRunner().invoke(main, ["simulate", "--simulated"])
+    assert done.exit_code == 2 and "give --pool" in done.stderr

@@ -55,6 +55,7 @@ FIT = {
     "train_accuracy": "share of the answers that the embedding agrees with",
     "seconds": "how long the fit took",
     "set_aside": "rows that are no answers to be fitted: practice, checks, skipped, excluded",
+    "simulated_left_out": "rows of simulated participants (bots), which were left out",
     "unseen": "numbers of the items that no answer is about",
     "singular_values": "of the embedding, strongest first",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ SET_ASIDE = {
     "excluded": ("1", "true"),
     "takenout": ("1", "true"),
 }
+# Rows of programs that answered in people's place: data, but not about people.
+SIMULATED = "simulated"
+SIMULATED_MARKS = ("1", "true")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)")
 
 
@@ -80,8 +83,9 @@ class AnswerTable:
 
     names: the same cells by name, where the source has both numbers and names. labels: the names
     of the numbers, in their order. set_aside: how many rows are not here: practice, checks,
-    skipped questions, excluded participants. kept: which rows of the source these are, if not
-    all. kind: whether the columns' names say that nearer comes before farther, or that options
+    skipped questions, excluded participants. simulated_left_out: how many rows of simulated
+    participants are not here, whatever else they are. kept: which rows of the source these are, if
+    not all. kind: whether the columns' names say that nearer comes before farther, or that options
     come as they were shown; "rows" are not named. responses: whether the first option is nearer.
     """
 
@@ -92,9 +96,15 @@ class AnswerTable:
     labels: tuple[str, ...] | None = None
     names: Any = None
     set_aside: int = 0
+    simulated_left_out: int = 0
     kept: NDArray[np.int64] | None = None
     kind: Literal["answers", "questions", "rows"] = "rows"
     responses: Any = None
+
+    @property
+    def omitted(self) -> int:
+        """How many rows of the source are not here, for whatever reason."""
+        return self.set_aside + self.simulated_left_out
 
     def place(self, row: int) -> str:
         """How to tell a person where a row is."""
@@ -174,17 +184,21 @@ def names_a_column(cell: str) -> bool:
     return cell.casefold() in {*FIRST[0], *FIRST[1]}
 
 
-def answers_in(sheet: Sheet) -> AnswerTable | None:
+def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
     """The sheet's answers, by the names of its columns; None where they are not understood.
 
-    Columns that say what was asked, but not what was chosen, give questions.
+    Columns that say what was asked, but not what was chosen, give questions. Answers of simulated
+    participants are left out unless `simulated`.
     """
     found = _found(sheet.header, FIRST, (ANSWER, SHOWN, QUESTION))
     if found is None:
         return None
     roles, at = found
     total = len(_cells(sheet, at[0]))
-    kept = _judgements(sheet, total)
+    judged, real = _judgements(sheet, total), _real(sheet, total, simulated)
+    kept = np.flatnonzero(judged & real)
+    if judged.any() and not len(kept):
+        refuse_only_simulated(sheet.name, int((~real).sum()))
     cells = [_cells(sheet, k, total)[kept] for k in at]
     if roles == SHOWN:
         rows, answered = _as_chosen(sheet, cells, kept)
@@ -197,15 +211,16 @@ def answers_in(sheet: Sheet) -> AnswerTable | None:
         sheet.lines,
         _weights(sheet, kept, total),
         names=_names(sheet, at, kept, total),
-        set_aside=total - len(kept),
+        set_aside=int(real.sum()) - len(kept),
+        simulated_left_out=int((~real).sum()),
         kept=kept if len(kept) < total else None,
         kind="questions" if roles == QUESTION else "answers",
     )
 
 
-def named_or_three(sheet: Sheet) -> AnswerTable:
+def named_or_three(sheet: Sheet, simulated: bool = False) -> AnswerTable:
     """The sheet's answers by the names of its columns, or by their order if there are three."""
-    table = answers_in(sheet)
+    table = answers_in(sheet, simulated)
     if table is not None:
         return table
     header = [str(name) for name in sheet.header]
@@ -263,15 +278,49 @@ def _only(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int
     return at[0]
 
 
-def _judgements(sheet: Sheet, total: int) -> NDArray[np.int64]:
-    """The rows that are to be fitted."""
+def _judgements(sheet: Sheet, total: int) -> NDArray[np.bool_]:
+    """Which rows are judgements of similarity, whoever gave them."""
     names = [normal(name) for name in sheet.header]
     keep = np.ones(total, dtype=bool)
     for column, marks in SET_ASIDE.items():
         if column in names:
             cells = _cells(sheet, names.index(column), total).tolist()
             keep &= np.array([_mark(cell) not in marks for cell in cells], dtype=bool)
-    return np.flatnonzero(keep)
+    return keep
+
+
+def _real(sheet: Sheet, total: int, simulated: bool) -> NDArray[np.bool_]:
+    """Which rows are to be read: those of people, or all of them if simulated ones are wanted."""
+    names = [normal(name) for name in sheet.header]
+    if simulated or SIMULATED not in names:
+        return np.ones(total, dtype=bool)
+    return by_people(_cells(sheet, names.index(SIMULATED), total))
+
+
+def by_people(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows no simulated participant gave, by the column that marks theirs."""
+    return np.array([_mark(cell) not in SIMULATED_MARKS for cell in cells.tolist()], dtype=bool)
+
+
+def refuse_only_simulated(name: str, rows: int) -> NoReturn:
+    """Say that leaving simulated participants out leaves nothing, and how to take them in."""
+    raise InvalidTriplets(
+        f"{at_start(name)} holds no answers but those of simulated participants (bots): {rows:,} "
+        f"{'row' if rows == 1 else 'rows'}, which are left out. To take them in, give --simulated; "
+        "in Python, as_triplets(…, simulated=True)."
+    )
+
+
+def simulated_note(rows: int) -> str:
+    """What commands say of the rows of simulated participants that they left out."""
+    if not rows:
+        return ""
+    were = (
+        "row of simulated participants (bots) was"
+        if rows == 1
+        else ("rows of simulated participants (bots) were")
+    )
+    return f"{rows:,} {were} left out; --simulated takes them in"
 
 
 def _mark(cell: Any) -> str:

@@ -117,13 +117,17 @@ def as_triplets(
     sample_weight: ArrayLike | None = None,
     labels: Sequence[str] | None = None,
     y: ArrayLike | None = None,
+    *,
+    simulated: bool = False,
 ) -> Triplets:
     """Validate answers from an array-like, a frame, a file path or an earlier `Triplets`.
 
     Rows are (anchor, nearer, farther), either 0-based item numbers or item labels. Columns that
     have names are taken by these (`data.columns`). With `y`, rows are questions, and it says
     whether the first option is nearer. Without `labels` the labels found are numbered in sorted
-    order; without `n_objects` the items are those that occur, up to the highest number.
+    order; without `n_objects` the items are those that occur, up to the highest number. Rows that
+    a column `simulated` marks as given by a simulated participant (bot) are left out, unless
+    `simulated`.
     """
     if isinstance(source, Triplets):
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
@@ -131,7 +135,7 @@ def as_triplets(
         table = AnswerTable("", rows, None, weights, source.labels, kind="answers")
         n_objects = n_objects or source.n_objects
     else:
-        table = _table(source)
+        table = _table(source, simulated)
     cells, known = numbered(table, labels)
     count = _item_count(cells, n_objects, known, table.place)
     rows = _in_range(cells, count, table.place)
@@ -144,16 +148,16 @@ def as_triplets(
     return Triplets(a, i, j, weights_of(table, sample_weight, len(a)), count, known)
 
 
-def _table(source: Any) -> AnswerTable:
+def _table(source: Any, simulated: bool) -> AnswerTable:
     if isinstance(source, AnswerTable):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return read_table(source)
+        return read_table(source, simulated)
     if hasattr(source, "todense"):
         _fail("Sparse input is not supported: pass answers as rows (anchor, nearer, farther).")
     sheet = sheet_of(source)
     if sheet is not None:
-        return named_or_three(sheet)
+        return named_or_three(sheet, simulated)
     if not isinstance(source, (list, tuple, np.ndarray)) and hasattr(source, "__array__"):
         array = np.asarray(source)
         if array.ndim == 2:
@@ -219,10 +223,10 @@ def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
 
 
 def _aligned(values: NDArray[Any], table: AnswerTable, count: int, what: str) -> NDArray[Any]:
-    """One value for each row of the source, without those of rows that were set aside."""
-    total = count + table.set_aside
+    """One value for each row of the source, without those of rows that are not in the table."""
+    total = count + table.omitted
     if values.shape != (total,):
-        aside = f" ({table.set_aside} of them set aside)" if table.set_aside else ""
+        aside = f" ({table.omitted} of them left out)" if table.omitted else ""
         _fail(f"{what} has shape {values.shape}, but there are {total} rows{aside}.")
     return values if table.kept is None else values[table.kept]
 

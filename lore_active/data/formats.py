@@ -17,15 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.data.columns import (
+    SIMULATED,
     WEIGHT,
     AnswerTable,
     Sheet,
     answers_in,
+    by_people,
     is_header,
     is_number,
     known_headers,
     named_or_three,
     names_a_column,
+    refuse_only_simulated,
 )
 from lore_active.data.frames import sheet_of
 from lore_active.errors import InvalidTriplets
@@ -38,13 +41,16 @@ RESPONSES = ("responses", "response", "y")
 LABELS = ("labels", "items")
 
 
-def read_table(path: str | os.PathLike[str]) -> AnswerTable:
-    """Read a CSV, `.npy` or `.npz` file of answers."""
+def read_table(path: str | os.PathLike[str], simulated: bool = False) -> AnswerTable:
+    """Read a CSV, `.npy` or `.npz` file of answers.
+
+    Rows of simulated participants, by the column `simulated`, are left out unless `simulated`.
+    """
     file = Path(path)
     try:
         if file.suffix.lower() in (".npy", ".npz"):
-            return _read_numpy(file)
-        return _read_csv(file)
+            return _read_numpy(file, simulated)
+        return _read_csv(file, simulated)
     except FileNotFoundError:
         raise InvalidTriplets(f"There is no file {file}.") from None
     except IsADirectoryError:
@@ -53,7 +59,7 @@ def read_table(path: str | os.PathLike[str]) -> AnswerTable:
         raise InvalidTriplets(f"{file} may not be read by this user.") from None
 
 
-def _read_csv(file: Path) -> AnswerTable:
+def _read_csv(file: Path, simulated: bool) -> AnswerTable:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             text = stream.read()
@@ -84,7 +90,7 @@ def _read_csv(file: Path) -> AnswerTable:
     table = None
     # Three labels may look like a question; they are a header if they are nothing else.
     if len(rows[0]) != 3 or is_header(rows[0]) or all(strange):
-        table = answers_in(_sheet(file.name, rows, lines))
+        table = answers_in(_sheet(file.name, rows, lines), simulated)
     if table is not None:
         return table
     names = any(new and names_a_column(cell) for new, cell in zip(strange, rows[0], strict=True))
@@ -118,7 +124,7 @@ def _sheet(name: str, rows: list[list[str]], lines: list[int]) -> Sheet:
     return Sheet(name, header, column, lines[1:])
 
 
-def _read_numpy(file: Path) -> AnswerTable:
+def _read_numpy(file: Path, simulated: bool) -> AnswerTable:
     try:
         with file.open("rb") as stream:
             _refuse_bomb(stream, file.name)
@@ -128,16 +134,16 @@ def _read_numpy(file: Path) -> AnswerTable:
                 return (
                     AnswerTable(file.name, content)
                     if sheet is None
-                    else named_or_three(replace(sheet, name=file.name))
+                    else named_or_three(replace(sheet, name=file.name), simulated)
                 )
             with content:
                 arrays = {key: content[key] for key in content.files}
     except (ValueError, EOFError, BadZipFile, MemoryError, zlib.error) as error:
         raise InvalidTriplets(f"{file.name} is not a readable NumPy file: {error}") from None
-    return _of_arrays(file.name, arrays)
+    return _of_arrays(file.name, arrays, simulated)
 
 
-def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> AnswerTable:
+def _of_arrays(name: str, arrays: dict[str, NDArray[Any]], simulated: bool) -> AnswerTable:
     labels = _one_of(name, arrays, LABELS)
     known = None
     if labels is not None and labels.ndim == 1:
@@ -146,9 +152,11 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> AnswerTable:
     if "triplets" in columns:
         responses = _one_of(name, columns, RESPONSES)
         weights = _one_of(name, columns, WEIGHT)
-        return AnswerTable(name, columns["triplets"], None, weights, known, responses=responses)
+        rows = AnswerTable(name, columns["triplets"], None, weights, known, responses=responses)
+        marks = None if simulated else columns.get(SIMULATED)
+        return rows if marks is None else _without_simulated(rows, marks)
     header = list(columns)
-    table = answers_in(Sheet(name, header, lambda k: columns[header[k]]))
+    table = answers_in(Sheet(name, header, lambda k: columns[header[k]]), simulated)
     if table is not None:
         return replace(table, labels=known)
     if len(arrays) == 1:
@@ -156,6 +164,30 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]]) -> AnswerTable:
     raise InvalidTriplets(
         f"{name} holds the arrays {', '.join(sorted(arrays))}: expected 'triplets', or "
         "'anchor', 'nearer' and 'farther'."
+    )
+
+
+def _without_simulated(table: AnswerTable, marks: NDArray[Any]) -> AnswerTable:
+    """The table without the rows that are marked; responses are for all rows, as a caller's are."""
+    if marks.shape != table.rows.shape[:1]:
+        raise InvalidTriplets(
+            f"The array {SIMULATED!r} of {table.name} has shape {marks.shape}, but 'triplets' has "
+            f"{table.rows.shape}."
+        )
+    real = by_people(marks)
+    kept = np.flatnonzero(real)
+    left_out = len(real) - len(kept)
+    if left_out and not len(kept):
+        refuse_only_simulated(table.name, left_out)
+    weights = table.weights
+    if weights is not None and weights.shape == real.shape:
+        weights = weights[kept]
+    return replace(
+        table,
+        rows=table.rows[kept],
+        weights=weights,
+        simulated_left_out=left_out,
+        kept=kept if left_out else None,
     )
 
 

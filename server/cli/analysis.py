@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from lore_active.data.columns import simulated_note
 from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.data.formats import read_table, write_embedding
 from lore_active.embedding.lore import LORE, unseen_items
@@ -44,6 +45,11 @@ from server.store import imports, journal
     type=int,
     help="Start from random coordinates of this seed; spectral start if not given.",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots), which are left out otherwise.",
+)
 @click.option("--trim", is_flag=True, help="Also try to do without the weakest dimension.")
 @click.option(
     "--out",
@@ -57,12 +63,13 @@ def fit(
     lam: float,
     components: int,
     seed: int | None,
+    simulated: bool,
     trim: bool,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
-    table = read_table(file)
+    table = read_table(file, simulated)
     triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
@@ -81,6 +88,7 @@ def fit(
         "train_accuracy": model.score(triplets),
         "seconds": seconds,
         "set_aside": table.set_aside,
+        "simulated_left_out": table.simulated_left_out,
         "unseen": triplets.unseen.tolist(),
         "singular_values": model.singular_values_[: model.rank_].tolist(),
     }
@@ -110,6 +118,8 @@ def _print_fit(
     if result["set_aside"]:
         rows = "row was" if result["set_aside"] == 1 else "rows were"
         echo(f"{result['set_aside']} {rows} set aside (practice, checks, skipped, excluded)")
+    if left_out := simulated_note(result["simulated_left_out"]):
+        echo(left_out)
     state = "converged" if result["converged"] else "NOT converged"
     echo(
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "
@@ -121,17 +131,23 @@ def _print_fit(
         echo(f"written: {out / 'embedding.csv'}, {out / 'fit.json'}")
 
 
-def _answers(path: Path) -> Triplets:
-    """The answers of a file, or those that count in a study."""
+def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
+    """The answers of a file, or those that count in a study; and what was left out of a file."""
     if not path.is_dir() and not is_log(path):
-        return as_triplets(path)
+        table = read_table(path, simulated)
+        return as_triplets(table), simulated_note(table.simulated_left_out)
+    if simulated:
+        raise InvalidParameter(
+            "--simulated is for files: of a study, the answers that count for its model are taken."
+        )
     with opened(path) as (study, database, _):
         given = database.read(journal.counted)
         rows = [
             *database.read(imports.counted),
             *((one.anchor, one.nearer, one.farther) for one in given if not one.excluded),
         ]
-        return as_triplets(rows, len(study.items), labels=[item.key for item in study.items])
+        labels = [item.key for item in study.items]
+        return as_triplets(rows, len(study.items), labels=labels), ""
 
 
 @click.command(name="compare")
@@ -155,6 +171,11 @@ def _answers(path: Path) -> Triplets:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of folds and fits.")
 @click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots) in FILE, which are left out otherwise.",
+)
+@click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Picture: .svg or .html."
 )
 @options.sweep
@@ -166,6 +187,7 @@ def compare(
     methods: str,
     components: int,
     seed: int,
+    simulated: bool,
     out: Path | None,
     jobs: int | None,
     scheduler: str | None,
@@ -179,13 +201,15 @@ def compare(
     if out is not None and out.suffix.lower() not in (".svg", ".html"):
         raise InvalidParameter(f"-o is {out}, but the picture must end in .svg or .html.")
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
-    answers = _answers(path)
+    answers, left_out = _answers(path, simulated)
     with running(jobs, scheduler):
         spread = jobs is not None or scheduler is not None
         results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
     told = verdict(results)
     notes = _notes(answers, results, told, folds)
+    if left_out:
+        notes.append(f"{left_out}.")
     if out is not None:
         title = f"Methods compared on {path.name}"
         picture = (

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from lore_active.data.columns import simulated_note as rows_left_out
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter, InvalidTriplets
 from server.cli.options import opened, place_beside
@@ -119,9 +120,21 @@ def export(
     show_default=True,
     help="How FILE tells items: by name, or by number from 0.",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots), which are left out otherwise.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def import_(
-    file: str, folder: Path, dry_run: bool, force: bool, undo: bool, by: By, as_json: bool
+def command(
+    file: str,
+    folder: Path,
+    dry_run: bool,
+    force: bool,
+    undo: bool,
+    by: By,
+    simulated: bool,
+    as_json: bool,
 ) -> None:
     """Bring answers from elsewhere into the study in DIR, or a study's log into a new folder.
 
@@ -137,7 +150,7 @@ def import_(
     elif log.is_log(path):
         told = _study_again(path, folder, dry_run)
     else:
-        told = _bring_in(path, folder, by, force, dry_run)
+        told = _bring_in(path, folder, by, force, dry_run, simulated)
     words = told.pop("words")
     if as_json:
         click.echo(json.dumps({**told, "dry_run": dry_run}))
@@ -171,9 +184,11 @@ def _study_again(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
     return {"kind": "log", "rows": len(where), "words": words}
 
 
-def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> dict[str, Any]:
+def _bring_in(
+    path: Path, folder: Path, by: By, force: bool, dry_run: bool, simulated: bool
+) -> dict[str, Any]:
     study = load_study(folder)
-    table = read_table(path)
+    table = read_table(path, simulated)
     try:
         found = matched(table, study.items, by)
     except InvalidTriplets as error:
@@ -205,6 +220,7 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
             if table.set_aside
             else ""
         ),
+        *([f"{left_out}."] if (left_out := rows_left_out(table.simulated_left_out)) else []),
         "Nothing was written."
         if dry_run
         else f"They count for the model from the worker's next turn on. To take them out again: "
@@ -215,6 +231,7 @@ def _bring_in(path: Path, folder: Path, by: By, force: bool, dry_run: bool) -> d
         "prior": number,
         "answers": count,
         "set_aside": table.set_aside,
+        "simulated_left_out": table.simulated_left_out,
         "by": found.by,
         "sha256": digest,
         "words": words,

@@ -13,7 +13,9 @@ import click
 import numpy as np
 
 from lore_active.acquisition.selectors import SELECTORS, selector_named
+from lore_active.data.columns import simulated_note
 from lore_active.data.comparisons import MAX_ITEMS, as_triplets
+from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
@@ -33,7 +35,10 @@ MAX_OBSERVERS = 1_000_000
 
 @dataclass(frozen=True)
 class Setting:
-    """Whom to ask what, for how long. With a pool, its answers stand in for people."""
+    """Whom to ask what, for how long. With a pool, its answers stand in for people.
+
+    simulated: whether those of the pool's answers are taken that a simulated participant gave.
+    """
 
     items: int
     rank: int
@@ -48,6 +53,7 @@ class Setting:
     drift: float
     stop: bool
     pool: Path | None
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -72,7 +78,7 @@ class Setting:
         selector = selector_named(self.selector)
         if self.pool is not None:
             # An item that no answer is about could never be asked, and nothing would settle.
-            logged = as_triplets(self.pool).occurring()
+            logged = as_triplets(self.pool, simulated=self.simulated).occurring()
             pool = LoggedPeople(logged, self.seed + 1)
             source = PooledQuestions(pool.questions, logged.n_objects)
             return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
@@ -116,6 +122,12 @@ def summary_of(setting: Setting) -> dict[str, Any]:
     help="Answers come from this file, and only its questions are asked.",
 )
 @click.option(
+    "--simulated",
+    is_flag=True,
+    help="Include answers of simulated participants (bots) in --pool, which are left out "
+    "otherwise.",
+)
+@click.option(
     "--seeds",
     type=click.IntRange(1),
     help="As many studies, with seeds from --seed on, in parallel; only how each ended is said.",
@@ -134,6 +146,12 @@ def command(
     setting = Setting(stop=not no_stop, **chosen)
     if seeds is None and (jobs or scheduler):
         raise InvalidParameter("--jobs and --scheduler spread many studies: give --seeds as well.")
+    if setting.pool is not None:
+        left_out = read_table(setting.pool, setting.simulated).simulated_left_out
+        if note := simulated_note(left_out):
+            click.echo(f"{note}.", err=True)
+    elif setting.simulated:
+        raise InvalidParameter("--simulated is for answers of a file: give --pool as well.")
     say("Compiling or loading kernels …")
     warm()
     if seeds is None:

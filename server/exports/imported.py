@@ -38,14 +38,6 @@ MEANINGS = {
     "sha256": "of its content",
     "taken_out": "1 if they no longer count for the model",
 }
-WORDS = """
-# Data dictionary of imported answers
-
-Answers from elsewhere (`lore-active import`), one per row.
-
-| column | meaning |
-|---|---|
-"""
 
 
 def columns(name: str) -> tuple[str, ...]:
@@ -58,6 +50,18 @@ def meanings(database: Database, name: str) -> dict[str, str]:
     if not database.read(imports.every):
         return {}
     return {column: MEANINGS[column] for column in columns(name)}
+
+
+def dictionary_lines(name: str) -> list[str]:
+    """What a format's file of imported answers holds, in Markdown."""
+    return [
+        "Answers from elsewhere (`lore-active import`), one per row.",
+        "",
+        "| column | meaning |",
+        "|---|---|",
+        *(f"| {column} | {MEANINGS[column]} |" for column in columns(name)),
+        "",
+    ]
 
 
 def psych_ds_stem(study: LoadedStudy) -> str:
@@ -79,10 +83,13 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
         path = folder / "data" / f"{psych_ds_stem(study)}_task-prior_data.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         file.writelines(_pieces(database, study, every, name))
-    words = folder / "dictionary_prior.md"
-    rows = "".join(f"| {column} | {MEANINGS[column]} |\n" for column in columns(name))
-    words.write_text(WORDS.lstrip() + rows, encoding="utf-8")
-    return [path, words]
+    if name == "psych-ds":
+        # Psych-DS knows no such file; its README has the same lines.
+        return [path]
+    dictionary = folder / "dictionary_prior.md"
+    lines = ["# Data dictionary of imported answers", "", *dictionary_lines(name)]
+    dictionary.write_text("\n".join(lines), encoding="utf-8")
+    return [path, dictionary]
 
 
 def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: str) -> Iterator[str]:

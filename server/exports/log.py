@@ -18,6 +18,7 @@ from server.store.database import Connection, Database
 from server.store.hash_chain import records as chain
 from server.store.tables import TABLES, key_of
 from server.study.config import Catch, Item, LoadedStudy, Study
+from server.study.loading import NAME
 
 # Format 2 has the hash chain of the stored rows at its end; without it, 1 is the same.
 FORMAT = 2
@@ -184,6 +185,9 @@ def load(
                 )
             try:
                 head = msgspec.convert(row, LogHeader)
+                # Files are named after the study: no other name may lead out of their folder.
+                if not NAME.fullmatch(head.name):
+                    raise BadLog(line, f"{head.name!r:.80} is not a name that a study can have.")
                 study = _study(head, into.parent)
             except (msgspec.ValidationError, KeyError) as error:
                 raise BadLog(line, f"it does not describe a study: {error}.") from None

@@ -2,7 +2,7 @@
 
 The rules (psych-ds.github.io): `dataset_description.json` is a schema.org Dataset; data files are
 in `data/`, are UTF-8 CSV, and are called by keywords and values; every column of every file is in
-`variableMeasured`.
+`variableMeasured`. Its validator warns of files that the rules do not name, so there are none.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def write(
         name: f"coordinate of the item on principal axis {number} of the map, strongest first"
         for number, name in enumerate(dimensions, 1)
     }
-    for name, meaning in imported.meanings(database, "psych-ds").items():
+    of_imports = imported.meanings(database, "psych-ds")
+    for name, meaning in of_imports.items():
         # A column may mean something else there.
         other = measured.get(name, meaning)
         measured[name] = meaning if other == meaning else f"{other}; imported answers: {meaning}"
@@ -123,9 +124,18 @@ def write(
             {"answers": answers, "participants": participants, "items": ITEMS},
             counts,
             [
-                "The file `embedding` has a line for each item: its key, and its coordinates on "
-                "the map's principal axes, strongest first.",
+                *(["## prior", "", *imported.dictionary_lines("psych-ds")] if of_imports else []),
+                "## embedding",
+                "",
+                "The file has a line for each item: its key (`item`), and its coordinates on the "
+                "map's principal axes (`dim_0`, …), strongest first.",
+                "",
+                "## All files",
+                "",
+                "Rows are identified by `seq` in `answers`, by `participant` in `participants`, by "
+                "`item` in `items` and `embedding`.",
                 *(["", about] if about else []),
+                "",
             ],
         ),
     ]

@@ -8,17 +8,22 @@ import { rowsOf } from "./placing.js";
 
 const SIZES = [58, 48, 40, 32, 26, 22];
 const NARROW = 720; // pixels: here the tightest style is better than a drawing as high as the page
+// On paper, print is sharp enough for smaller letters (6 points), and a page must hold several dimensions.
+const ON_PAPER = [{ size: 20, font: 9, most: 10 }, { size: 18, font: 8, most: 9 }];
 const EDGE = 14;
 const BELOW = 38; // numbers and the axis's name
 
 // The most generous style whose rows fit into `height`; if none does, the tightest, and as high as it must be.
-function laidOut(xs, items, width, height) {
+function laidOut(xs, items, width, height, paper) {
+  const styles = SIZES.map((size, n) => ({ size, ...STYLES[n] }));
+  if (paper) styles.push(...ON_PAPER);
+  else if (width >= NARROW) styles.pop();
   let found = null;
-  for (let n = 0; n < (width < NARROW ? SIZES.length : SIZES.length - 1); n++) {
-    const boxes = items.map((item) => boxOf(item, { size: SIZES[n], ...STYLES[n] }));
+  for (const style of styles) {
+    const boxes = items.map((item) => boxOf(item, style));
     const lefts = boxes.map(({ w }, i) => Math.max(2, Math.min(width - 2 - w, xs[i] - w / 2)));
     const { rows, count } = rowsOf(lefts.map((left, i) => ({ left, right: left + boxes[i].w })));
-    const step = Math.max(...boxes.map(({ h }) => h)) + 3;
+    const step = Math.max(...boxes.map(({ h }) => h)) + (ON_PAPER.includes(style) ? 1 : 3);
     found = { boxes, lefts, rows, step, high: count * step + 16 };
     if (found.high <= height) break;
   }
@@ -26,14 +31,14 @@ function laidOut(xs, items, width, height) {
 }
 
 // `halves`: half of each item's interval, or null. Gives the marks and names of the items, for those who want to listen to them.
-export function draw(place, { values, items, chosen, label, height, filled = false, halves = null, shown = [], pointed = null, move = (one) => one }) {
+export function draw(place, { values, items, chosen, label, height, filled = false, paper = false, halves = null, shown = [], pointed = null, move = (one) => one }) {
   const width = Math.max(240, Math.floor(place.clientWidth));
   const [least, most] = d3.extent(values);
   const range = most - least || 1;
   const wide = halves ? Math.min(0.25 * range, Math.max(...halves)) : 0;
   const x = d3.scaleLinear([least - wide, most === least ? least + 1 : most + wide], [EDGE, width - EDGE]);
   const xs = values.map(x);
-  const { boxes, lefts, rows, step, high } = laidOut(xs, items, width, height - BELOW);
+  const { boxes, lefts, rows, step, high } = laidOut(xs, items, width, height - BELOW, paper);
   // Where the height is given, names of rows for which there is no room are seen only when their marks are pointed at.
   const last = filled ? Math.floor((height - BELOW - 16) / step) : Infinity;
   const used = Math.min(high, last * step + 16);

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from lore_active.simulation.observers import gaussian_space
+from server.clock import now
 from server.report.report import report as make_report
+from server.study.workspace import open_study
 from tests.browser.monitoring import new_page
+from tests.browser.test_pictures import BOXES, overlapping
+from tests.pictured import pictured_study, words
 from tests.reported import collected
 
 # Millimetres of the paper that are left free on every side.
@@ -82,4 +87,38 @@ def test_pictures_are_drawn_as_wide_as_the_paper(chromium, tmp_path):
     assert max(paper) <= 182 / 25.4 * 96 + 1 < max(before)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(widths) == before
+    page.context.close()
+
+
+def test_a_page_holds_three_dimensions_of_a_hundred_items(chromium, tmp_path):
+    names = [f"word number {number}" for number in range(100)]
+    folder = pictured_study(tmp_path / "hundred", words(names), gaussian_space(100, 3, 6), 5000)
+    study, database = open_study(folder, now)
+    file = tmp_path / "report.html"
+    file.write_text(make_report(database, study, now).page)
+    database.close()
+    page = new_page(chromium, viewport={"width": 1366, "height": 768})
+    page.goto(f"file://{file}")
+    expect(page.locator("body")).to_have_attribute("data-drawn", "")
+    heights = (
+        "[...document.querySelectorAll('.strip svg')]"
+        ".map((one) => Number(one.getAttribute('height')))"
+    )
+    before = page.evaluate(heights)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    strips = page.evaluate(heights)
+    paper = (HEIGHT - 2 * 15) / 25.4 * 96
+    assert len(strips) == 3
+    assert max(strips) < 0.3 * paper and sum(strips) < 0.8 * paper
+    # Every name is there, in letters that can be read in print (6 points), and none covers another.
+    assert page.locator(".strip .name:not(.crowded) text").count() == 3 * 100
+    sizes = (
+        "[...document.querySelectorAll('.strip .name text')]"
+        ".map((one) => Number(one.getAttribute('font-size')))"
+    )
+    assert min(page.evaluate(sizes)) >= 8
+    for strip in page.locator(".strip").all():
+        assert overlapping(strip.evaluate(BOXES), slack=2.5) == []
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(heights) == before
     page.context.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import struct
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -11,10 +12,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from lore_active.simulation.observers import gaussian_space
+from lore_active.simulation.observers import ObserverNoise, gaussian_space
+from server.processes.rehearsal import Purpose
 from server.report.report import report as make_report
+from server.store import collection
 from server.study.workspace import open_study
 from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
+from tests.crowd import Person, take_turns
 from tests.pictured import pictured_study, png, words
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -302,8 +306,41 @@ def test_a_report_saves_the_map_too(chromium, folders, tmp_path):
 @pytest.mark.parametrize("study", ["line", "images", "hundred"])
 @pytest.mark.parametrize("size", [(1366, 768), (1920, 1080)])
 def test_headline_evidence_and_map_share_the_first_screen(chromium, server, study, size):
-    width, height = size
-    page = opened(chromium, server, study, viewport={"width": width, "height": height})
+    page = opened(chromium, server, study, viewport={"width": size[0], "height": size[1]})
+    assert_on_the_first_screen(page, *size)
+    page.context.close()
+
+
+def rehearsed(server, study):
+    """Give a study the longest banner: bots only, who met the stopping rule, in a kept copy."""
+    served = server.studies[study]
+    items = len(served.service.study.items)
+    bot = Person(served.service, gaussian_space(items, 2, 1), 1, ObserverNoise(), simulated=True)
+    for _ in take_turns([bot]):
+        pass
+
+    def work(c):
+        collection.add_event(c, collection.SIMULATED_STOP, "stopping rule", 1, answers=5000)
+        Purpose(kept="/home/ada/studies/rehearsals/2026-02-03-first").note(c, 1)
+
+    served.database.write(work)
+
+
+@pytest.mark.parametrize("study", ["line", "images", "hundred"])
+@pytest.mark.parametrize("size", [(1366, 768), (1920, 1080)])
+def test_they_share_it_below_a_banner_too(chromium, serve, folders, tmp_path, study, size):
+    shutil.copytree(folders[study], tmp_path / study)
+    server = serve(tmp_path / study)
+    rehearsed(server, study)
+    page = opened(chromium, server, study, viewport={"width": size[0], "height": size[1]})
+    expect(page.locator("#simulated")).to_contain_text("no more bots are let in")
+    expect(page.locator("#simulated")).to_contain_text("kept in /home/ada")
+    assert frame_of(page, "#simulated")[1] >= 0
+    assert_on_the_first_screen(page, *size)
+    page.context.close()
+
+
+def assert_on_the_first_screen(page, width, height):
     least = {"#headline": 20, "#evidence-chart svg": 80, "#rank-chart svg": 80, "svg.map": 220}
     for selector, tall in least.items():
         left, top, right, bottom = frame_of(page, selector)
@@ -312,8 +349,10 @@ def test_headline_evidence_and_map_share_the_first_screen(chromium, server, stud
         assert bottom - top >= tall, selector
     charts = [frame_of(page, one) for one in ("#evidence-chart svg", "#rank-chart svg", "svg.map")]
     assert overlapping(charts) == []
+    # Their cards, too: what is said below the pictures is not cut off.
+    for card in ("#dimensions", "#map"):
+        assert frame_of(page, card)[3] <= height, card
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
-    page.context.close()
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])

@@ -27,7 +27,7 @@ from server.cli.main import main
 from tests.studying import Desk, Person
 
 HERE = Path(__file__).parent
-ITEMS, PARTICIPANTS = 8, 5
+ITEMS, BOTS, PARTICIPANTS = 8, 2, 7
 TOML = """
 [session]
 trials = 24
@@ -41,21 +41,29 @@ min_answers = 60
 
 
 def study(folder: Path) -> None:
-    """Participants, one excluded, one excluded and restored, a pause, answers from a file."""
+    """Bots, then people: one excluded, one excluded and restored, one who left; imported answers.
+
+    0.1-format-5 is of a version that did not mark bots yet: there they came as people do.
+    """
     desk = Desk(folder, TOML, items=ITEMS)
     worker, person = desk.worker(), Person(ITEMS, 2)
     for number in range(PARTICIPANTS):
-        stage = desk.newcomer(PROLIFIC_PID=f"golden-{number}")
+        if number < BOTS:
+            stage = desk.newcomer(True, participant_label=f"bot-{number + 1}")
+        else:
+            stage = desk.newcomer(PROLIFIC_PID=f"golden-{number}")
         while stage.kind in ("practice", "trial") and (number < PARTICIPANTS - 1 or stage.done < 9):
             desk.wait(900)
             stage = desk.answer(stage, person.side(stage))
             if stage.done % 6 == 0:
                 worker.turn()
+        if stage.kind == "feedback" and number % 2 == 0:
+            desk.service.feedback(stage.participant, "Nice words." if number > BOTS else "")
         worker.turn()
-    desk.control.exclude("Ada", 2, "too fast")
+    desk.control.exclude("Ada", 4, "too fast")
     worker.turn()
-    desk.control.exclude("Ada", 3, "by mistake")
-    desk.control.restore("Ada", 3, "")
+    desk.control.exclude("Ada", 5, "by mistake")
+    desk.control.restore("Ada", 5, "")
     worker.turn()
     desk.close()
     pilot = folder.parent / "pilot.csv"
