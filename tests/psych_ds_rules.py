@@ -1,8 +1,9 @@
-"""The rules of Psych-DS, as its schema and its validator have them (psych-ds.github.io).
+"""The rules of Psych-DS (psych-ds.github.io), written down from its validator's schema and source.
 
-The validator itself is not in the registries that these tests may install from. This follows its
-schema of 2024: what it calls an error, and its warnings about files, names and schema.org. Not
-here: warnings about recommended folders (`analysis`, `materials`, …) that a program cannot fill.
+This is not the validator, which has not been run on our exports. It has what that calls an error,
+and its warnings about files and names. The properties of schema.org below are a short list of our
+own, not the vocabulary that the validator has. Not here: warnings about recommended folders
+(`analysis`, `materials`, …), which a program cannot fill.
 """
 
 from __future__ import annotations
