@@ -126,7 +126,7 @@ def export(
     help="Include answers of simulated participants (bots), which are left out otherwise.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(
+def import_(
     file: str,
     folder: Path,
     dry_run: bool,
