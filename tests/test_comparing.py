@@ -17,7 +17,7 @@ from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
 from server.comparison import drawing
 from server.comparison.method_process import Job
-from server.comparison.run import Fold, Result, _Child, compare, verdict
+from server.comparison.run import FoldResult, Result, _Child, compare, verdict
 from server.store import journal
 from tests.studying import Desk, Person
 
@@ -178,11 +178,11 @@ def test_of_a_study_the_answers_that_count(tmp_path):
 
 
 def results():
-    fine = tuple(Fold(share, 3, 1.5, "λ = 0.01") for share in (0.81, 0.83))
+    fine = tuple(FoldResult(share, 3, 1.5, "λ = 0.01") for share in (0.81, 0.83))
     return [
         Result("lore-cv", "LORE <&>", "done", "", fine),
-        Result("ckl", "CKL", "done", "", tuple(Fold(0.825, 15, 20.0, "") for _ in range(2))),
-        Result("soe", "SOE", "stopped", "stopped after 9 s", (Fold(0.9, 15, 8.0, ""),)),
+        Result("ckl", "CKL", "done", "", tuple(FoldResult(0.825, 15, 20.0, "") for _ in range(2))),
+        Result("soe", "SOE", "stopped", "stopped after 9 s", (FoldResult(0.9, 15, 8.0, ""),)),
         Result("oenn", "OENN", "missing", "torch is not installed", ()),
     ]
 

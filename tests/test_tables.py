@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lore_active import LORE, InvalidTriplets, LoreError, as_triplets
-from lore_active.data.columns import ROLES, WEIGHT, known_headers
 from lore_active.data.formats import read_table
+from lore_active.data.headers import ROLES, WEIGHT, known_headers
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
 

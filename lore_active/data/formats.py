@@ -17,20 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.data.columns import (
-    SIMULATED,
-    WEIGHT,
     AnswerTable,
     Sheet,
     answers_in,
     by_people,
     is_header,
     is_number,
-    known_headers,
     named_or_three,
     names_a_column,
     refuse_only_simulated,
 )
 from lore_active.data.frames import sheet_of
+from lore_active.data.headers import SIMULATED, WEIGHT, known_headers
 from lore_active.errors import InvalidTriplets
 from lore_active.types import Floats
 
