@@ -139,7 +139,7 @@ def test_weights_come_third():
     ("y", "told"),
     [
         (20, "y is 20, but must hold a response for each question"),
-        (np.ones((800, 1)), "n_objects is passed by its name"),
+        (np.ones((800, 1)), "Pass n_objects by name"),
         (np.ones(799), r"y has shape \(799,\), but there are 800 rows"),
         (np.full(800, 0.5), r"Row 0 \(counted from 0\): y is 0.5, but .* passed as sample_weight"),
         (np.arange(800), r"Row 2 \(counted from 0\): y is 2, but"),

@@ -173,7 +173,7 @@ def test_a_few_items_without_answers_are_warned_of():
 def test_the_command_says_which_items_have_no_answers(tmp_path):
     np.save(tmp_path / "a.npy", FEW + 1)
     result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy")])
-    assert "An item occurs in no answer, so that its place means nothing: 0." in result.stdout
+    assert "An item occurs in no answer, so its coordinates are meaningless: 0." in result.stdout
     result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy"), "--json"])
     assert '"unseen": [0]' in result.stdout
 

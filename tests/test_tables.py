@@ -98,7 +98,7 @@ def test_columns_in_any_order_among_others_and_weights(frame):
     assert rows_of(found) == ANSWERS.tolist()
     assert found.labels is None
     assert set(found.weight) == {1.5}
-    assert "weights of their own" in said(table, sample_weight=np.ones(len(ANSWERS)))
+    assert "already have weights" in said(table, sample_weight=np.ones(len(ANSWERS)))
 
 
 def test_kinds_of_columns():
