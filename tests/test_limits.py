@@ -160,10 +160,12 @@ def test_numbers_with_gaps_need_the_number_of_items():
 
 
 def test_a_few_items_without_answers_are_warned_of():
-    with pytest.warns(UserWarning, match="An item occurs in no answer, .* nothing: 0. Items are"):
+    with pytest.warns(
+        UserWarning, match="An item occurs in no answer, .* meaningless: 0. Items are"
+    ):
         model = LORE().fit(FEW + 1)
     assert model.n_objects_ == 21
-    with pytest.warns(UserWarning, match="nothing: 0, 1, 2, 3, 4 and 2 more"):
+    with pytest.warns(UserWarning, match="meaningless: 0, 1, 2, 3, 4 and 2 more"):
         LORE().fit(FEW + 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
