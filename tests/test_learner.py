@@ -188,7 +188,7 @@ def test_told_twice_unknown_and_nonsense_are_named():
         learner.tell(query.id, "right")
     with pytest.raises(AlreadyAnswered):
         learner.skip(query.id)
-    with pytest.raises(UnknownQuestion, match="no query 99"):
+    with pytest.raises(UnknownQuestion, match="no question 99"):
         learner.tell(99, "left")
     (other,) = learner.ask()
     with pytest.raises(InvalidParameter, match="'up'"):
@@ -372,8 +372,8 @@ def test_it_stops_with_reasons_at_the_right_rank():
     *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
-    assert "prefer 2 to 1" in summary["words"]
-    assert "prefer 2 to 3" in summary["words"]
+    assert "prefer 2 to 1" in summary["message"]
+    assert "prefer 2 to 3" in summary["message"]
 
 
 def test_a_pool_is_asked_only_what_it_holds():

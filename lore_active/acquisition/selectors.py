@@ -158,7 +158,7 @@ class FisherSelector:
 
     The covariance of the coordinates is the inverse of the expected Fisher information plus a weak
     prior. A candidate is scored by the expected reduction of the variance of random questions'
-    margins, each weighted by the rate at which its predicted sign becomes certain. After each pick
+    margins, weighted towards margins whose sign is still uncertain. After each pick
     the covariance is updated as if the question had been answered, and pending questions count as
     answered, so that participants who are asked at the same time get different questions.
 
@@ -205,8 +205,8 @@ class FisherSelector:
     def _targets(z: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
         """Gradients of random questions' margins times the covariance, scaled by their weights.
 
-        The probability that the sign of a margin is wrong decreases with its variance at a rate
-        proportional to φ(margin / deviation) / deviation, which is the weight.
+        The weight φ(margin / deviation) / deviation is proportional to the rate at which the
+        expected size of an error in the margin's sign decreases with its variance.
         """
         asked = Gradients(z, draw(len(z), TARGETS, rng))
         variances = np.maximum(asked.variances(covariance), 1e-12)
