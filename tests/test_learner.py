@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, InvalidTriplets, Learner
-from lore_active.acquisition.selectors import SELECTORS, RandomSelector, selector_named
+from lore_active.acquisition.registry import SELECTORS
+from lore_active.acquisition.selectors import RandomSelector
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner import snapshot
@@ -346,7 +347,7 @@ def test_uncertainty_shrinks_with_answers():
 
 @pytest.mark.parametrize("name", sorted(SELECTORS))
 def test_every_selector_picks_new_questions(name):
-    learner, _ = study(answers=120, selector=selector_named(name))
+    learner, _ = study(answers=120, selector=SELECTORS.make(name))
     asked = learner.ask(30)
     answered = {one.query for one in learner.answers}
     old = question_keys([q for q in learner.queries if q.id in answered])
