@@ -185,7 +185,7 @@ def test_told_twice_unknown_and_nonsense_are_named():
     learner = Learner(ITEMS)
     (query,) = learner.ask()
     learner.tell(query.id, "left")
-    with pytest.raises(AlreadyAnswered, match=f"Query {query.id}"):
+    with pytest.raises(AlreadyAnswered, match=f"Question {query.id}"):
         learner.tell(query.id, "right")
     with pytest.raises(AlreadyAnswered):
         learner.skip(query.id)
@@ -373,8 +373,8 @@ def test_it_stops_with_reasons_at_the_right_rank():
     *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
-    assert "prefer 2 to 1" in summary["words"]
-    assert "prefer 2 to 3" in summary["words"]
+    assert "2 vs 1 dimension: better by" in summary["message"]
+    assert "2 vs 3 dimensions: better by" in summary["message"]
 
 
 def test_a_pool_is_asked_only_what_it_holds():
