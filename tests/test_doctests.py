@@ -13,6 +13,7 @@ PUBLIC = {
     "learner.learner": ("Learner",),
     "learner.model": ("Estimate",),
     "questions.question": ("Answer", "Question"),
+    "registry": ("Registry",),
     "simulation.observers": ("ObserverNoise",),
     "simulation.planning": ("PlanConfig", "plan"),
     "simulation.run": ("simulate",),

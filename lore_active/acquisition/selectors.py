@@ -253,32 +253,3 @@ class AnchorBalance:
         self._free[best] = False
         self._used[rows[best, 0]] += 1
         return best
-
-
-SELECTORS: dict[str, Selector] = {
-    selector.name: selector
-    for selector in (FisherSelector(), UncertaintySelector(), RandomSelector())
-}
-
-
-def selector_named(name: str) -> Selector:
-    """Return a selector by its name.
-
-    Parameters
-    ----------
-    name : {"fisher", "uncertainty", "random"}
-
-    Returns
-    -------
-    Selector
-
-    Raises
-    ------
-    InvalidParameter
-        If there is no selector of that name.
-    """
-    if name not in SELECTORS:
-        raise InvalidParameter(
-            f"selector is {name!r}, but must be one of {', '.join(sorted(SELECTORS))}."
-        )
-    return SELECTORS[name]

@@ -1,0 +1,39 @@
+"""Registry of the selectors. Free of compiled code, since web pages and files name them too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lore_active.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from lore_active.acquisition.selectors import Selector
+
+SELECTORS: Registry[Selector] = Registry("selector")
+
+for _entry in (
+    Entry["Selector"](
+        "fisher",
+        "Selects the questions expected to most reduce the variance of predictions.",
+        "lore_active.acquisition.selectors:FisherSelector",
+        references=(
+            "MacKay, D. J. C. (1992). Information-based objective functions for active data "
+            "selection. Neural Computation, 4(4), 590–604.",
+        ),
+    ),
+    Entry["Selector"](
+        "uncertainty",
+        "Selects the questions whose answers the model is least certain about.",
+        "lore_active.acquisition.selectors:UncertaintySelector",
+        references=(
+            "Lewis, D. D., & Gale, W. A. (1994). A sequential algorithm for training text "
+            "classifiers. Proceedings of SIGIR '94, 3–12.",
+        ),
+    ),
+    Entry["Selector"](
+        "random",
+        "Selects questions uniformly at random.",
+        "lore_active.acquisition.selectors:RandomSelector",
+    ),
+):
+    SELECTORS.register(_entry)
