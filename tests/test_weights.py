@@ -115,4 +115,4 @@ def test_a_pool_numbered_from_one_settles_as_one_numbered_from_zero(tmp_path):
     first, second = (json.loads(text.splitlines()[-1]) for text in told)
     assert first["answers"] == second["answers"] == 60
     assert first["progressive_accuracy"] == second["progressive_accuracy"]
-    assert first["words"] == second["words"]
+    assert first["message"] == second["message"]
