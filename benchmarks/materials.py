@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tables import Page
-from lore_active.acquisition.selectors import selector_named
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
@@ -94,7 +94,7 @@ def run(study: Study) -> dict[str, Any]:
     test = majority(read_materials("test"))
     people = LoggedPeople(pool, seed)
     source = PooledQuestions(people.questions, ITEMS)
-    learner = Learner(ITEMS, seed, selector_named(selector), source=source)
+    learner = Learner(ITEMS, seed, SELECTORS.make(selector), source=source)
     if selector == "random":
         learner.exploration_share = 0.0
     clock = time.perf_counter

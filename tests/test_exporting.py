@@ -20,7 +20,7 @@ from lore_active.data.lookalikes import appearance, unified
 from server.cli.main import main
 from server.clock import now
 from server.exports.dictionary import MEANINGS
-from server.exports.folder import WRITERS
+from server.exports.registry import FORMATS
 from server.exports.tables import csv_text
 from server.study.workspace import open_study
 from tests.living import write_study
@@ -338,7 +338,7 @@ def test_breaking_the_rules_of_psych_ds_is_found(folder, tmp_path):
 
 def test_all_formats_each_in_its_folder(folder, tmp_path):
     told = json.loads(run("export", folder, "--format", "all", "--out", tmp_path, "--json"))
-    assert {path.name for path in tmp_path.iterdir()} == set(WRITERS)
+    assert {path.name for path in tmp_path.iterdir()} == set(FORMATS)
     assert all((tmp_path / file).exists() for file in told["files"])
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, InvalidTriplets, Learner
-from lore_active.acquisition.selectors import SELECTORS, RandomSelector, selector_named
+from lore_active.acquisition.registry import SELECTORS
+from lore_active.acquisition.selectors import RandomSelector
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner import snapshot
@@ -184,7 +185,7 @@ def test_told_twice_unknown_and_nonsense_are_named():
     learner = Learner(ITEMS)
     (query,) = learner.ask()
     learner.tell(query.id, "left")
-    with pytest.raises(AlreadyAnswered, match=f"Query {query.id}"):
+    with pytest.raises(AlreadyAnswered, match=f"Question {query.id}"):
         learner.tell(query.id, "right")
     with pytest.raises(AlreadyAnswered):
         learner.skip(query.id)
@@ -346,7 +347,7 @@ def test_uncertainty_shrinks_with_answers():
 
 @pytest.mark.parametrize("name", sorted(SELECTORS))
 def test_every_selector_picks_new_questions(name):
-    learner, _ = study(answers=120, selector=selector_named(name))
+    learner, _ = study(answers=120, selector=SELECTORS.make(name))
     asked = learner.ask(30)
     answered = {one.query for one in learner.answers}
     old = question_keys([q for q in learner.queries if q.id in answered])
@@ -372,8 +373,8 @@ def test_it_stops_with_reasons_at_the_right_rank():
     *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
-    assert "prefer 2 to 1" in summary["words"]
-    assert "prefer 2 to 3" in summary["words"]
+    assert "2 vs 1 dimension: better by" in summary["message"]
+    assert "2 vs 3 dimensions: better by" in summary["message"]
 
 
 def test_a_pool_is_asked_only_what_it_holds():

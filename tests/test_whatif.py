@@ -151,7 +151,7 @@ def test_everything_wrong_is_said_at_once(desk):
     assert told.exit_code == 2
     for words in (
         'lam is "-1", but must be a number above 0.',
-        "selctor is unknown, but every key must be one of learning.selector, stopping.confidence,",
+        "selctor is unknown, but every key must be one of learning.selector, stopping.rule,",
         "did you mean learning.selector?",
         "audit is unknown, but every key must be one of learning.selector, ",
         "restore; did you mean stopping.audits?",

@@ -180,17 +180,3 @@ class AnchorBalance:
         self._free[best] = False
         self._used[rows[best, 0]] += 1
         return best
-
-
-SELECTORS: dict[str, Selector] = {
-    one.name: one for one in (FisherSelector(), UncertaintySelector(), RandomSelector())
-}
-
-
-def selector_named(name: str) -> Selector:
-    """A selector by its name."""
-    if name not in SELECTORS:
-        raise InvalidParameter(
-            f"selector is {name!r}, but must be one of {', '.join(sorted(SELECTORS))}."
-        )
-    return SELECTORS[name]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.acquisition.model import AcquisitionModel
-from lore_active.acquisition.selectors import selector_named
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.embedding.solver import Solution
 from lore_active.errors import InvalidParameter
 from lore_active.learner.history import KINDS, PURPOSES, STATES, History
@@ -20,7 +20,7 @@ from lore_active.learner.learner import Learner
 from lore_active.learner.model import Model
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.cross_validation import Audit, RankEvidence
-from lore_active.stopping.rules import RankSettled, StoppingRule, Unchanged
+from lore_active.stopping.registry import STOPPING_RULES
 
 FORMAT = 5
 # Formats 3 to 5 are read. Until 4, some keys had other names; in 3, questions and answers were in
@@ -30,10 +30,6 @@ SPELT_OUT = 3
 Arrays = dict[str, NDArray[Any]]
 # What small numbers in the arrays stand for.
 CODES = {"purpose": list(PURPOSES), "state": list(STATES), "events": list(KINDS)}
-RULES: dict[str, type[RankSettled] | type[Unchanged]] = {
-    "rank_settled": RankSettled,
-    "unchanged": Unchanged,
-}
 
 
 def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
@@ -46,7 +42,7 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "predictions": learner._counts.predictions.copy(),
     }
     rule: Any = learner.stopping
-    if learner.stopping.name not in RULES:
+    if learner.stopping.name not in STOPPING_RULES:
         raise InvalidParameter(f"The stopping rule {learner.stopping.name!r} cannot be saved.")
     document = {
         "format": FORMAT,
@@ -81,11 +77,11 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
         )
     if document["format"] <= OTHER_NAMES:
         document, arrays = _renamed(document, arrays)
-    rule: StoppingRule = RULES[document["stopping"]["name"]](**document["stopping"])
+    rule = STOPPING_RULES.make(document["stopping"]["name"], **document["stopping"])
     learner = Learner(
         document["n_objects"],
         document["seed"],
-        selector_named(document["selector"]),
+        SELECTORS.make(document["selector"]),
         rule,
         document["min_random"],
         document["exploration_share"],

@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from lore_active.acquisition.selectors import selector_named
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.comparisons import MAX_ITEMS
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
@@ -21,7 +21,7 @@ from lore_active.stopping.rules import RankSettled
 QUANTILES = (0.1, 0.5, 0.9)
 PARTICIPANTS = 10
 # Questions that the learner chooses, and random ones to compare with.
-SELECTORS = ("fisher", "random")
+COMPARED = ("fisher", "random")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> 
     rule = RankSettled(
         config.confidence, config.audits, config.min_answers or None, max_answers=config.limit
     )
-    learner = Learner(config.items, seed, selector_named(selector), rule)
+    learner = Learner(config.items, seed, SELECTORS.make(selector), rule)
     # The clock only fills in seconds that nobody reads here.
     for record in simulate(learner, people, config.limit, None, lambda: 0.0):
         if record.get("summary"):
@@ -130,7 +130,7 @@ def plan(
     ObserverNoise(noise=config.noise, lapse=config.lapse)
     jobs = [
         (config, rank, selector, seed + 1000 * number)
-        for selector in SELECTORS
+        for selector in COMPARED
         for rank in ranks
         for number in range(runs)
     ]

@@ -109,6 +109,10 @@ class Stage:
         """Whether a number of dimensions is reported, and with it a map and its accuracy."""
         return len(self.criteria) > len(WITHOUT_RANK)
 
+    def shows(self, name: str) -> bool:
+        """Whether a criterion makes sense at this stage; also one of a rule that was added."""
+        return self.has_rank or (bool(self.criteria) and name in without_rank())
+
 
 ALL = tuple(CRITERIA)
 WITHOUT_RANK = without_rank()

@@ -40,7 +40,7 @@ def verdict(collection: Collection, findings: Findings | None) -> Verdict:
         headline=stage.headline.format(**said),
         explanation=f"{explanation}{about}",
         methods=stage.methods.format(**said),
-        criteria=tuple(one for one in shown if stage.has_rank or one.name in stage.criteria),
+        criteria=tuple(one for one in shown if stage.shows(one.name)),
         has_rank=stage.has_rank,
     )
 

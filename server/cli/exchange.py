@@ -21,6 +21,7 @@ from server.clock import now
 from server.exports import folder as export_folder
 from server.exports import log
 from server.exports.dictionary import simulated_note
+from server.exports.registry import FORMATS
 from server.exports.tables import ExportOptions
 from server.status.counting import answer_counts
 from server.store import imports
@@ -39,7 +40,7 @@ MIN_HASH = 6
 @click.option(
     "--format",
     "formats",
-    type=click.Choice([*export_folder.WRITERS, "all"]),
+    type=click.Choice([*FORMATS, "all"]),
     default="csv",
     show_default=True,
     help="What to write.",
@@ -77,8 +78,8 @@ def export(
     comments: bool,
     as_json: bool,
 ) -> None:
-    """Write a study's data: csv, triplettools, salmon, cblearn, psych-ds, log, or all of them."""
-    names = list(export_folder.WRITERS) if formats == "all" else [formats]
+    """Write a study's data as files, in one format or in all of them."""
+    names = list(FORMATS) if formats == "all" else [formats]
     for option, given in (("--identified", identified), ("--comments", comments)):
         if given and "psych-ds" not in names:
             raise InvalidParameter(

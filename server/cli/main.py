@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from lore_active import __version__
 from lore_active.errors import LoreError
+from lore_active.registry import load_plugins
 
 
 class Commands(MutableMapping[str, click.Command]):
@@ -60,6 +61,8 @@ class OneSentence(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        # Before the command is imported: what it offers may come from a plugin.
+        load_plugins()
         found = super().resolve_command(ctx, args)
         # Once the command is imported: only libraries that are loaded can be held to one thread.
         ctx.with_resource(threadpool_limits(1))

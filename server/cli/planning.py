@@ -16,7 +16,7 @@ import numpy as np
 from lore_active.errors import InvalidParameter
 from lore_active.simulation.cost import Pay, pay_in_words
 from lore_active.simulation.parallel import running
-from lore_active.simulation.planning import SELECTORS, PlanConfig, PlanRow, plan
+from lore_active.simulation.planning import COMPARED, PlanConfig, PlanRow, plan
 from lore_active.warmup import warm
 from server.cli import options
 from server.cli.options import opened
@@ -225,7 +225,7 @@ def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
         "Median of the simulated studies, and the range of 8 in 10 of them."
     )
     unsettled = False
-    last = SELECTORS[0]
+    last = COMPARED[0]
     click.echo(_header(config, last))
     for row in rows:
         clear()
@@ -250,7 +250,7 @@ def _header(config: PlanConfig, selector: str) -> str:
     titles = ["answers", "participants", "hours"]
     if config.pay.is_set:
         titles.append(f"cost ({config.pay.currency.strip()})")
-    what = {SELECTORS[0]: "Questions chosen by the learner", SELECTORS[1]: "Random questions"}
+    what = {COMPARED[0]: "Questions chosen by the learner", COMPARED[1]: "Random questions"}
     return f"\n{what[selector]}\nrank  {_aligned(titles)}right rank"
 
 

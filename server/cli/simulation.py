@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from lore_active.acquisition.selectors import SELECTORS, selector_named
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.columns import simulated_note
 from lore_active.data.comparisons import MAX_ITEMS, as_triplets
 from lore_active.data.formats import read_table
@@ -75,7 +75,7 @@ class Setting:
 
     def _cast(self) -> tuple[Learner, People, Any]:
         rule = RankSettled(max_answers=self.answers)
-        selector = selector_named(self.selector)
+        selector = SELECTORS.make(self.selector)
         if self.pool is not None:
             # An item that no answer is about could never be asked, and nothing would settle.
             logged = as_triplets(self.pool, simulated=self.simulated).occurring()

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from lore_active.acquisition.selectors import selector_named
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.errors import InvalidTriplets
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import QuestionSource
 from lore_active.questions.question import Purpose, Question, UnknownQuestion
 from lore_active.reproducibility import fingerprint
-from lore_active.stopping.rules import Decision, RankSettled
+from lore_active.stopping.registry import stopping_rule
+from lore_active.stopping.rules import Decision
 from lore_active.types import Mapper
 from server.store import collection, imports, journal
 from server.store.database import Database
@@ -41,8 +42,13 @@ def new_learner(
     return Learner(
         len(study.items),
         seed,
-        selector_named(settings.learning.selector),
-        RankSettled(stopping.confidence, stopping.audits, stopping.min_answers or None),
+        SELECTORS.make(settings.learning.selector),
+        stopping_rule(
+            stopping.rule,
+            confidence=stopping.confidence,
+            audits=stopping.audits,
+            min_answers=stopping.min_answers or None,
+        ),
         min_random=max(0.0, MIN_RANDOM - settings.session.random),
         source=source,
         lam=lam,

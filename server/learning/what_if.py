@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from lore_active.errors import LoreError
 from server.store.summaries import Person
 from server.study.config import Study
-from server.study.parsing import all_keys, rule_of
+from server.study.parsing import all_keys, choices, rule_of
 from server.study.problems import Problem, shown
 
 OPTION = "--what-if"
@@ -42,6 +42,7 @@ class Supposition(Struct, frozen=True):
 # Keys of study.toml that make a difference to answers that are there already.
 SETTINGS = (
     "learning.selector",
+    "stopping.rule",
     "stopping.confidence",
     "stopping.audits",
     "stopping.min_answers",
@@ -124,7 +125,9 @@ def _value(key: str, text: str, problems: list[Problem]) -> Any:
         value = msgspec.convert(text, KINDS[key], strict=False)
     except msgspec.ValidationError:
         value = math.nan
-    if isinstance(value, float) and not math.isfinite(value):
+    names = choices(KINDS[key])
+    unknown = names is not None and value not in names
+    if unknown or (isinstance(value, float) and not math.isfinite(value)):
         problems.append(Problem(OPTION, key, shown(text), rule_of(KINDS[key])))
     return value
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lore_active.errors import InvalidParameter
 from server.collection.controls import Control
+from server.exports.registry import holds_answers
 from server.store import collection, erasure
 from server.store.collection import Participant
 from server.store.database import Connection, Database
@@ -24,11 +25,6 @@ WHO = "lore-active forget"
 MIN_TRACE = 6
 MIN_WORDS = 12
 ARCHIVES = {".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".tar", ".rar"}
-# What exports call the files that hold answers.
-ANSWER_FILES = re.compile(
-    r"answers.*\.csv|.*_task-answers_data\.csv|.*_triplettools\.csv|.*_responses\.csv"
-    r"|.*_triplets\.npz|.*\.log\.jsonl"
-)
 CHUNK = 1 << 20
 
 
@@ -155,7 +151,7 @@ def _search(
         name = path.relative_to(folder).as_posix()
         if path.suffix.lower() in ARCHIVES:
             unsearched.append(name)
-        elif (answers and ANSWER_FILES.fullmatch(path.name)) or _holds(path, traces):
+        elif (answers and holds_answers(path.name)) or _holds(path, traces):
             still_in.append(name)
     return still_in, unsearched
 

@@ -80,7 +80,7 @@ def contents(found: ReportData, items: Shown, with_names: bool) -> dict[str, Any
         "model": found.facts.model,
         "digest": found.digest,
         "program": f"lore-active {__version__}",
-        "references": cited(settings.learning.selector),
+        "references": cited(settings.learning.selector, settings.stopping.rule),
         "reason": shown["where"]["reason"]
         if with_names
         else unnamed(shown["where"]["reason"], found.facts.people),

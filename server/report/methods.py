@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
 from lore_active.rank.cross_validation import FOLDS, LAMBDAS
 from lore_active.rank.significance import MIN_STANDARD_ERRORS, SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.simulation.cost import pay_in_words
 from lore_active.stopping.criteria import CRITERIA
+from lore_active.stopping.registry import STOPPING_RULES
 from lore_active.stopping.rules import LOG_BAYES_PER_ITEM
 from server.monitor.messages import in_methods
 from server.report import figures as report_figures
@@ -180,7 +182,7 @@ def choosing(found: ReportData) -> str:
         "coordinates: the question with the smallest predicted margin)",
         "uncertainty": "Asked was the question with the smallest predicted margin (uncertainty "
         "sampling; Lewis & Gale, 1994)",
-    }[selector]
+    }.get(selector, SELECTORS[selector].methods)
     return (
         f"{begin}{acquisition}{how}; questions still out with other participants were taken into "
         "account, and anchors took turns. A share of questions stayed uniformly random, larger "
@@ -245,6 +247,8 @@ def _fitted(found: ReportData) -> str:
 def stopping(found: ReportData) -> str:
     """The rule as it was set."""
     settings, state = found.study.settings.stopping, found.facts.state
+    if settings.rule != "rank_settled":
+        return _other_rule(found)
     least = settings.min_answers or 4 * found.facts.items
     return (
         "Collection was to end when every item had been seen, there were at least "
@@ -264,6 +268,16 @@ def stopping(found: ReportData) -> str:
         f"{state.budget_answers:,} answers"
         + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
         + "."
+    )
+
+
+def _other_rule(found: ReportData) -> str:
+    state, rule = found.facts.state, STOPPING_RULES[found.study.settings.stopping.rule]
+    people = state.budget_participants
+    return (
+        f"Collection was to end when {rule.methods or f'the rule {rule.name!r} was met'}; and in "
+        f"any case after {many(state.budget_answers, 'answer')}"
+        + (f" or {many(people, 'participant')}." if people else ".")
     )
 
 

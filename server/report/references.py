@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from lore_active import __version__
+from lore_active.acquisition.registry import SELECTORS
+from lore_active.stopping.registry import STOPPING_RULES
 
 REFERENCES: dict[str, str] = {
     "anand": "Anand, V., Helbling, A., Davenport, M. A., et al. (2026). LORE: Jointly learning the "
@@ -16,10 +18,6 @@ REFERENCES: dict[str, str] = {
     "harris": "Harris, C. R., et al. (2020). Array programming with NumPy. Nature, 585, 357–362.",
     "lam": "Lam, S. K., Pitrou, A., & Seibert, S. (2015). Numba: A LLVM-based Python JIT compiler. "
     "Proceedings of the Second Workshop on the LLVM Compiler Infrastructure in HPC.",
-    "lewis": "Lewis, D. D., & Gale, W. A. (1994). A sequential algorithm for training text "
-    "classifiers. Proceedings of SIGIR ’94, 3–12.",
-    "mackay": "MacKay, D. J. C. (1992). Information-based objective functions for active data "
-    "selection. Neural Computation, 4(4), 590–604.",
     "schonemann": "Schönemann, P. H. (1966). A generalized solution of the orthogonal Procrustes "
     "problem. Psychometrika, 31(1), 1–10.",
     "tierney": "Tierney, L., & Kadane, J. B. (1986). Accurate approximations for posterior moments "
@@ -29,23 +27,12 @@ REFERENCES: dict[str, str] = {
     "wilson": "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical "
     "inference. Journal of the American Statistical Association, 22(158), 209–212.",
 }
-SELECTORS = {"fisher": ["mackay"], "uncertainty": ["lewis"], "random": []}
 
 
-def cited(selector: str) -> list[str]:
-    """The references of a study with this selector, in order."""
-    keys = [
-        "anand",
-        "breiman",
-        "dawid",
-        "harris",
-        "lam",
-        "schonemann",
-        "tierney",
-        "virtanen",
-        "wilson",
-    ]
-    return [REFERENCES[key] for key in sorted([*keys, *SELECTORS[selector]])]
+def cited(selector: str, rule: str) -> list[str]:
+    """The references of a study with this selector and this stopping rule, in order."""
+    chosen = (*SELECTORS[selector].references, *STOPPING_RULES[rule].references)
+    return sorted({*REFERENCES.values(), *chosen})
 
 
 LIBRARIES = ("Python", "NumPy", "SciPy", "numba")

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from lore_active.acquisition.registry import SELECTORS
 from lore_active.simulation.cost import Pay
+from lore_active.stopping.registry import STOPPING_RULES
 from server.study.texts import Texts
 
 # Bounds of what can be asked for, in study.toml and on the monitor alike: far beyond any study,
@@ -70,13 +72,14 @@ class Budget(Struct, forbid_unknown_fields=True, frozen=True):
 class Learning(Struct, forbid_unknown_fields=True, frozen=True):
     """How questions are chosen."""
 
-    selector: Literal["fisher", "random", "uncertainty"] = "fisher"
+    selector: Annotated[str, Meta(extra={"registry": SELECTORS})] = "fisher"
     simulated: bool = False
 
 
 class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
     """When the rank counts as settled; 0 least answers: four for each item."""
 
+    rule: Annotated[str, Meta(extra={"registry": STOPPING_RULES})] = "rank_settled"
     confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
     audits: Annotated[int, Meta(ge=1, le=100)] = 5
     min_answers: Annotated[int, Meta(ge=0, le=MAX_ANSWERS)] = 0

@@ -57,6 +57,7 @@ MEANINGS: dict[str, str] = {
     "learning.selector": "How the next questions are chosen; fisher asks what teaches most.",
     "learning.simulated": "Whether answers of simulated participants (--bots) stay in the model "
     "once people have answered. While nobody has, they are always in it.",
+    "stopping.rule": "The stopping rule.",
     "stopping.confidence": "Confidence in the number of dimensions that is needed to stop.",
     "stopping.audits": "Audits in a row that must find the same number of dimensions.",
     "stopping.min_answers": "Answers before which nothing is settled; 0: four for each item.",

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, inspect
 from msgspec.structs import FieldInfo
 
+from lore_active.registry import load_plugins
 from server.study.config import Study
 from server.study.problems import Problem, shown, unknown
 
@@ -44,6 +45,8 @@ def read(text: str, problems: list[Problem]) -> ParsedSettings | None:
     document = parse_toml(text, FILE, problems)
     if document is None:
         return None
+    # Selectors and stopping rules may come from plugins.
+    load_plugins()
     found: list[Problem] = []
     given: set[str] = set()
     study = _struct(Study, document, "", found, given)
@@ -112,7 +115,8 @@ def _allowed(value: Any, kind: Any) -> bool:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
         return False
-    return True
+    names = choices(kind)
+    return names is None or value in names
 
 
 def all_keys(kind: type[Any] = Study, path: str = "") -> dict[str, FieldInfo]:
@@ -130,8 +134,20 @@ def _is_table(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
+def choices(kind: Any) -> tuple[str, ...] | None:
+    """The names that a key may have whose values are registered; None for other keys."""
+    info = inspect.type_info(kind)
+    while isinstance(info, inspect.Metadata):
+        if info.extra and "registry" in info.extra:
+            return tuple(info.extra["registry"])
+        info = info.type
+    return None
+
+
 def rule_of(kind: Any) -> str:
     """What a key of this type must be, in words."""
+    if (names := choices(kind)) is not None:
+        return "must be " + " or ".join(f'"{name}"' for name in names)
     info = inspect.type_info(kind)
     while isinstance(info, inspect.Metadata):
         info = info.type

@@ -1,0 +1,39 @@
+"""The stopping rules there are. Known without a compiler, since files name them as well."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from lore_active.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from lore_active.stopping.rules import StoppingRule
+
+# Rules are dataclasses, made with `confidence`, `audits`, `min_answers` and `max_answers`; their
+# fields are what a snapshot keeps of them.
+STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule")
+
+for _entry in (
+    Entry["StoppingRule"](
+        "rank_settled",
+        "Stops when held-out answers and the marginal likelihood prefer one number of dimensions "
+        "to its neighbours, audit after audit.",
+        "lore_active.stopping.rules:RankSettled",
+    ),
+    Entry["StoppingRule"](
+        "unchanged",
+        "Stops when the number of dimensions has not changed for some audits; for comparison only.",
+        "lore_active.stopping.rules:Unchanged",
+        methods="the number of dimensions had been the same in some consecutive audits",
+    ),
+):
+    STOPPING_RULES.register(_entry)
+
+
+def stopping_rule(name: str, **settings: Any) -> StoppingRule:
+    """A rule with those of the settings that it has."""
+    make: Any = STOPPING_RULES.maker(name)
+    known = {field.name for field in fields(make)}
+    rule: StoppingRule = make(**{key: value for key, value in settings.items() if key in known})
+    return rule
