@@ -142,7 +142,7 @@ def test_a_damaged_snapshot_is_no_loss(desk, capsys):
     step, document, arrays = desk.database.read(journal.snapshot)
     assert worker._replayed((step, document, arrays))[0] == worker.last
     held = dict(np.load(io.BytesIO(arrays)))
-    held["asker_embedding"] = np.full_like(held["asker_embedding"], np.nan)
+    held["acquisition_embedding"] = np.full_like(held["acquisition_embedding"], np.nan)
     packed = io.BytesIO()
     np.savez(packed, **held)
     noise = np.random.default_rng(1).bytes(len(arrays))
