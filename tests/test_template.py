@@ -138,7 +138,7 @@ def test_every_colour_has_its_own_name_and_catches_are_easy(tmp_path):
 
 
 def test_a_colour_outside_the_gamut_is_refused():
-    with pytest.raises(ValueError, match="outside the gamut"):
+    with pytest.raises(ValueError, match="outside the sRGB gamut"):
         colours.srgb(74, 90, 0)
 
 
