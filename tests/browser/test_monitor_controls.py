@@ -139,7 +139,8 @@ def test_a_lever_that_no_longer_fits_says_so(server, desk):
     desk.get_by_role("button", name="Pause", exact=True).click()
     server.studies["words"].control.stop("somebody else")
     desk.locator("dialog[open]").get_by_role("button", name="Pause", exact=True).click()
-    expect(desk.locator("dialog[open]").get_by_role("alert")).to_contain_text("cannot be paused now")
+    alert = desk.locator("dialog[open]").get_by_role("alert")
+    expect(alert).to_contain_text("cannot be paused now")
     desk.keyboard.press("Escape")
     expect(desk.locator("#status")).to_have_text("stopped")
 
