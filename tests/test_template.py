@@ -1,4 +1,4 @@
-"""What `new` writes, what `check` and `password` say, and that the manual knows every key."""
+"""Output of `new`, `check` and `password`, and completeness of the manual."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ MEANINGS: dict[str, str] = {
     "session.practice": "Number of practice trials, which have a known answer.",
     "session.example": "Whether the instructions show a drawing of a question.",
     "session.break_every": "Trials between breaks; 0: no breaks.",
-    "session.random": "Proportion of random questions; accuracy on these is unbiased.",
-    "session.catch": "Proportion of catch questions; if the study has none of its own, one option "
-    "is the anchor itself.",
-    "session.repeat": "Proportion of a participant's earlier questions that are repeated with the "
-    "sides swapped, to measure consistency.",
+    "session.random": "Proportion of trials with random questions, for an unbiased accuracy.",
+    "session.catch": "Proportion of trials with catch questions; if the study has none of its own, "
+    "one option is the anchor itself.",
+    "session.repeat": "Proportion of trials that repeat an earlier question of the participant "
+    "with the sides swapped, to measure consistency.",
     "session.rush_ms": "Median time per answer, in milliseconds, below which participants are "
     "asked to slow down; 0: never.",
     "session.lease_seconds": "Seconds after which an unanswered question can be given to another "

@@ -1,4 +1,4 @@
-"""The last pages: the code, the way back, and what the study was about."""
+"""The closing pages: completion code, automatic return, debriefing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_automatic_return(window, serve, tmp_path, stays):
         assert walk.page.locator(".returning").count() == 0
         expect(walk.page.get_by_role("link", name="Return to the rec")).to_be_focused()
         assert walk.axe() == []
-        # Longer than it would have taken.
+        # Longer than the countdown.
         walk.page.wait_for_timeout(6000)
         assert "/s/words/p/" in walk.page.url
     else:
@@ -140,7 +140,7 @@ def test_enter_returns_only_where_there_is_no_code_to_copy(window, serve, tmp_pa
     walk.until("finished")
     walk.page.keyboard.press("Enter")
     if code:
-        # Whatever it began would come before this.
+        # Any effect of the click would come before this.
         walk.page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
         assert walk.kind == "finished"
     else:

@@ -1,4 +1,4 @@
-"""Sounds and films: played by keyboard, heard before they are judged."""
+"""Audio and video: played by keyboard, and played before they are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every lever, and what it does to somebody who is in the middle of it."""
+"""Every control of the monitor, and its effect on a participant who is under way."""
 
 from __future__ import annotations
 
