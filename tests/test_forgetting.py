@@ -238,7 +238,7 @@ def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
     desk.close()
     run("forget", folder, "in-the-middle", "--yes")
     desk = Desk(folder)
-    with pytest.raises(Exception, match="No participant holds this link"):
+    with pytest.raises(Exception, match="This link belongs to no participant"):
         desk.service.visit(stage.participant)
     assert desk.rows("SELECT stage FROM participants WHERE id = 4") == [("expired",)]
     desk.close()

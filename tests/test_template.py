@@ -1,4 +1,4 @@
-"""What `new` writes, what `check` and `password` say, and that the manual knows every key."""
+"""Output of `new`, `check` and `password`, and completeness of the manual."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_every_colour_has_its_own_name_and_catches_are_easy(tmp_path):
 
 
 def test_a_colour_outside_the_gamut_is_refused():
-    with pytest.raises(ValueError, match="outside the gamut"):
+    with pytest.raises(ValueError, match="outside the sRGB gamut"):
         colours.srgb(74, 90, 0)
 
 
