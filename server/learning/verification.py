@@ -149,7 +149,7 @@ def _check_rows(database: Database, lines: dict[tuple[str, int], int], result: R
         (difference.table, difference.row, difference.what) for difference in verified.differences
     ]
     for number, excluded in database.read(collection.exclusions_without_event):
-        but = "but by no event" if excluded else "but the last event says that it is"
+        but = "but no event records that" if excluded else "but the last event says that it is"
         what = f"participants row {number} is {'' if excluded else 'not '}excluded, {but}."
         differences.append(("participants", number, what))
     for table, row, what in differences:
