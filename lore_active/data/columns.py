@@ -14,12 +14,14 @@ from lore_active.data.headers import (
     ANSWER,
     FIRST,
     NAMES,
+    PARTICIPANT,
     QUESTION,
     ROLES,
     SET_ASIDE,
     SHOWN,
     SIMULATED,
     SIMULATED_MARKS,
+    TRIAL,
     WEIGHT,
     known_headers,
     normal,
@@ -58,6 +60,7 @@ class AnswerTable:
     participants are not here, whatever else they are. kept: which rows of the source these are, if
     not all. kind: whether the columns' names say that nearer comes before farther, or that options
     come as they were shown; "rows" are not named. responses: whether the first option is nearer.
+    trials, participants: which trial each row belongs to and who answered it, where a column says.
     """
 
     name: str
@@ -71,6 +74,8 @@ class AnswerTable:
     kept: NDArray[np.int64] | None = None
     kind: Literal["answers", "questions", "rows"] = "rows"
     responses: Any = None
+    trials: NDArray[Any] | None = None
+    participants: NDArray[Any] | None = None
 
     @property
     def omitted(self) -> int:
@@ -167,6 +172,8 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
         simulated_left_out=int((~real).sum()),
         kept=kept if len(kept) < total else None,
         kind="questions" if roles == QUESTION else "answers",
+        trials=_identities(sheet, TRIAL, kept, total),
+        participants=_identities(sheet, PARTICIPANT, kept, total),
     )
 
 
@@ -330,6 +337,18 @@ def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
             raise InvalidTriplets(f"{at_start(sheet.place(row))}: weight {cell!r} is not a number.")
         weights.append(float_of(cell))
     return weights
+
+
+def _identities(
+    sheet: Sheet, wanted: Sequence[str], kept: NDArray[np.int64], total: int
+) -> NDArray[Any] | None:
+    """The cells of a column that says which rows belong together; None without such a column."""
+    names = [normal(name) for name in sheet.header]
+    # A file may name its rows' participants twice, by number and by name: the first will do.
+    for name in wanted:
+        if normal(name) in names:
+            return _cells(sheet, names.index(normal(name)), total)[kept]
+    return None
 
 
 def _names(

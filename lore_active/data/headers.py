@@ -37,6 +37,11 @@ FIRST = (
 # Names of the items that other columns give as numbers: Salmon's, then tripletTools'.
 NAMES = (("head_filename", "winner_filename", "loser_filename"), FIRST[3])
 WEIGHT = ("weight", "weights", "sample_weight")
+# Which trial a comparison belongs to, and who answered it.
+TRIAL = ("trial", "trial_id", "trial_number")
+PARTICIPANT = (
+    *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
+)
 # Rows with these cells are not judgements of similarity that a model should fit.
 SET_ASIDE = {
     "purpose": ("practice", "catch"),
