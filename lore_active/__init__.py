@@ -1,4 +1,4 @@
-"""lore-active: how people organise things, and in how many dimensions, from triplet comparisons."""
+"""lore-active: adaptive triplet similarity experiments that estimate their dimensionality."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
     "as_triplets",
 ]
 
-# Loaded when first used: the compiler behind the fit takes longer to import than a web process
-# that never fits anything should take to start.
-_HOMES = {
+# Imported on first use: a web process, which never fits anything, should not wait for the compiler
+# to be imported.
+_MODULES = {
     "LORE": "embedding.lore",
     "InvalidParameter": "errors",
     "InvalidTriplets": "errors",
@@ -47,9 +47,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'lore_active' has no attribute {name!r}")
-    return getattr(import_module(f"lore_active.{_HOMES[name]}"), name)
+    return getattr(import_module(f"lore_active.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

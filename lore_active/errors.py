@@ -1,10 +1,10 @@
-"""Every error that the library raises on purpose; each says what was found and what is allowed."""
+"""Exceptions of the library; each message names the value that was found and the rule."""
 
 from __future__ import annotations
 
 
 class LoreError(Exception):
-    """Root of the library's errors: catch this to catch them all."""
+    """Base class of all exceptions of the library."""
 
 
 class InvalidTriplets(LoreError, ValueError):
@@ -12,12 +12,12 @@ class InvalidTriplets(LoreError, ValueError):
 
 
 class InvalidParameter(LoreError, ValueError):
-    """A setting outside its allowed range."""
+    """A parameter outside its allowed range."""
 
 
 class NotFitted(LoreError, AttributeError):
-    """A fitted attribute or score was asked for before `fit`."""
+    """An attribute or method that needs `fit` was used before it."""
 
 
 class ReproducibilityWarning(UserWarning):
-    """Results that will agree with another machine's within a tolerance, not bit for bit."""
+    """Results will agree with those of other machines within a tolerance, not bit for bit."""

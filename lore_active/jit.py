@@ -1,4 +1,4 @@
-"""How kernels are compiled: nogil, cached on disk where that can be written, in memory else."""
+"""Compilation of kernels: nogil, and cached on disk if a cache folder is writable."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-# Compiled code calls SciPy's LAPACK, and would load it only then: too late for whoever holds the
-# libraries that are loaded to one thread.
+# Compiled code calls SciPy's LAPACK, and would load it only then: too late for callers that limit
+# the loaded libraries to one thread.
 import scipy.linalg  # noqa: F401
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile `function` with numba, keeping its Python type for the checker.
+    """Compile `function` with numba, keeping its Python type for the type checker.
 
     `error_model="numpy"` drops the zero-division branches that would stop loops from being
     vectorised, and `contract` fuses multiplications with additions. Sums are never reordered:
@@ -25,7 +25,7 @@ def kernel(function: Kernel) -> Kernel:
     try:
         compiled = numba.njit(function, cache=True, **options)
     except RuntimeError:
-        # Neither the package's folder nor the user's cache folder can be written (a read-only
-        # install): compile afresh in each process instead of refusing to import.
+        # Neither the package's folder nor the user's cache folder is writable (a read-only
+        # installation): compile in each process instead of failing to import.
         compiled = numba.njit(function, **options)
     return cast(Kernel, compiled)

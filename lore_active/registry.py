@@ -1,8 +1,9 @@
-"""Registries: the selectors, stopping rules and export formats there are, each known by name.
+"""Registries of selectors, stopping rules and export formats, by name.
 
-What is registered is offered everywhere: as a choice in study.toml and on the command line, in the
-reference, in the report's methods section. Another distribution adds its own by an entry point in
-the group `lore_active.plugins` that names a module; importing that module registers them.
+An entry that is registered is available everywhere: as a choice in study.toml and on the command
+line, in the reference, and in the methods section of the report. Another distribution adds its own
+with an entry point in the group `lore_active.plugins` that names a module; importing that module
+registers them.
 """
 
 from __future__ import annotations
@@ -22,21 +23,20 @@ PLUGINS = "lore_active.plugins"
 
 @dataclass(frozen=True)
 class Entry(Generic[Made]):
-    """Something that can be chosen by its name.
+    """An implementation that can be selected by its name.
 
     Parameters
     ----------
     name
-        What it is called in study.toml and on the command line.
+        Name in study.toml and on the command line.
     description
         One sentence for the reference.
     make
-        Makes it: a callable, or where one is ("module:name"), so that it is only imported when it
-        is used.
+        A callable that makes it, or its location ("module:name"), which is imported on first use.
     methods
-        What a paper's methods section says about it: a clause, without a full stop.
+        Text for the methods section of a paper: a clause, without a full stop.
     references
-        What that cites, in full.
+        References that this text cites, in full.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Registry(Generic[Made]):
     def register(self, entry: Entry[Made]) -> None:
         """Add an entry; its name must be new."""
         if entry.name in self._entries:
-            raise InvalidParameter(f"There is a {self.what} called {entry.name!r} already.")
+            raise InvalidParameter(f"There is already a {self.what} named {entry.name!r}.")
         self._entries[entry.name] = entry
 
     def __contains__(self, name: object) -> bool:
@@ -85,21 +85,21 @@ class Registry(Generic[Made]):
         return self._entries[name]
 
     def make(self, name: str, /, **settings: Any) -> Made:
-        """What an entry makes with these settings."""
+        """Make the implementation of that name with these settings."""
         return self.maker(name)(**settings)
 
     def maker(self, name: str) -> Callable[..., Made]:
-        """What makes it: a class or a function, imported if it was not yet."""
+        """Return the class or function that makes it, imported on first use."""
         make = self[name].make
         if isinstance(make, str):
             module, _, attribute = make.partition(":")
-            found: Callable[..., Made] = getattr(import_module(module), attribute)
-            return found
+            imported: Callable[..., Made] = getattr(import_module(module), attribute)
+            return imported
         return make
 
 
 @cache
 def load_plugins() -> None:
-    """Import what other distributions register; done once, at the start of each process."""
+    """Import the plugins of other distributions, once at the start of each process."""
     for point in entry_points(group=PLUGINS):
         point.load()

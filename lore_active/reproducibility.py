@@ -1,9 +1,9 @@
-"""Reproducible bits: one instruction set for all x86-64 machines, and a fingerprint of the rest.
+"""Bitwise reproducibility: one instruction set for all x86-64 machines, and a fingerprint.
 
-OpenBLAS, numba and NumPy each look at the processor and take the widest instructions it has, and
-with them another order of summation: the same study then differs in its last bits from one machine
-to the next. They can be told which instructions to use, but only before they are loaded. That is
-why `lore_active/__init__.py` calls `fix_instruction_set` before anything else.
+OpenBLAS, numba and NumPy each detect the processor and use its widest instructions, which changes
+the order of summation: results of the same study then differ in the last bits between machines.
+The instruction set can be configured, but only before these libraries are loaded. That is why
+`lore_active/__init__.py` calls `fix_instruction_set` before anything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import Any
 from lore_active._version import __version__
 from lore_active.errors import ReproducibilityWarning
 
-# What x86-64 processors with AVX2 have in common, by the name of that level.
+# The microarchitecture level that x86-64 processors with AVX2 share.
 PORTABLE = "x86-64-v3"
-# The choice is the user's: "portable" (the default), or "native" for what the processor has.
+# Environment variable: "portable" (the default), or "native" for the processor's own set.
 VARIABLE = "LORE_ACTIVE_INSTRUCTION_SET"
-# Linux's names of the flags that make up the set, as far as kernels use them.
+# Linux's names of the processor flags of that level that kernels use.
 _FLAGS = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})
 _FEATURES = (
     "avx avx2 bmi bmi2 cmov crc32 cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 "
@@ -42,10 +42,11 @@ _WINDOWS_AVX2 = 40  # PF_AVX2_INSTRUCTIONS_AVAILABLE
 
 
 def fix_instruction_set() -> bool:
-    """Make the libraries that compute use the portable instruction set; whether that is so.
+    """Configure the numerical libraries to use the portable instruction set.
 
-    It is not where NumPy was loaded before, on processors without AVX2, and where the user wants
-    otherwise: results then agree with other machines' within a tolerance, not bit for bit.
+    Returns whether they do. They do not if NumPy was loaded before, on processors without AVX2,
+    and if the user has chosen the native set: results then agree with those of other machines
+    within a tolerance, not bit for bit.
     """
     if os.environ.get(VARIABLE, "portable") == "native" or not _has_avx2():
         return False
@@ -56,23 +57,23 @@ def fix_instruction_set() -> bool:
         "NPY_ENABLE_CPU_FEATURES": " ".join(_numpy_features()),
     }
     if "numpy" in sys.modules:
-        # Too late, unless the process was started with them.
+        # Too late, unless the process was started with these variables.
         return wanted.items() <= os.environ.items()
     os.environ.update(wanted)
-    # NumPy refuses to be told both what to use and what not to.
+    # NumPy does not accept both a list of enabled and a list of disabled features.
     os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)
     return True
 
 
 def warn_if_not_portable() -> None:
-    """Tell a user, once, that NumPy was loaded too early for results that repeat bit for bit."""
+    """Warn that NumPy was loaded too early for bitwise reproducible results."""
     if os.environ.get(VARIABLE, "portable") == "native" or not _has_avx2():
         return
-    found = instruction_set()
-    if found != PORTABLE:
+    used = instruction_set()
+    if used != PORTABLE:
         warnings.warn(
-            f"NumPy was loaded before lore_active, so this process computes with its own choice of "
-            f"instructions ({found}). On another machine the same answers will give the same "
+            f"NumPy was loaded before lore_active, so this process uses the processor's own "
+            f"instruction set ({used}). On another machine the same answers will give the same "
             "result within a tolerance, not bit for bit. Import lore_active before NumPy, or set "
             f"{VARIABLE}=native to accept this.",
             ReproducibilityWarning,
@@ -99,12 +100,16 @@ def _has_avx2() -> bool:
     if sys.platform == "darwin":
         import ctypes
 
-        found, size = ctypes.c_int(0), ctypes.c_size_t(4)
+        supported, size = ctypes.c_int(0), ctypes.c_size_t(4)
         libc = ctypes.CDLL(None)
         libc.sysctlbyname(
-            b"hw.optional.avx2_0", ctypes.byref(found), ctypes.byref(size), None, ctypes.c_size_t(0)
+            b"hw.optional.avx2_0",
+            ctypes.byref(supported),
+            ctypes.byref(size),
+            None,
+            ctypes.c_size_t(0),
         )
-        return bool(found.value)
+        return bool(supported.value)
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
             flags = next(line for line in lines if line.startswith("flags"))
@@ -115,7 +120,7 @@ def _has_avx2() -> bool:
 
 @cache
 def instruction_set() -> str:
-    """The instructions that the loaded libraries really use: PORTABLE, or what each has chosen."""
+    """The instruction set that the loaded libraries use: PORTABLE, or what each has detected."""
     import numba
     import numpy as np
     from llvmlite import binding
@@ -125,7 +130,9 @@ def instruction_set() -> str:
     used = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__[name]]
     settings: Any = numba.config
     compiled_for = settings.CPU_NAME, settings.CPU_FEATURES
-    cores = {one.get("architecture") for one in _blas() if one["internal_api"] == "openblas"}
+    cores = {
+        library.get("architecture") for library in _blas() if library["internal_api"] == "openblas"
+    }
     if (
         compiled_for == (PORTABLE, NUMBA_FEATURES)
         and set(used) <= {*NUMPY_LEVELS, *NUMPY_FEATURES}
@@ -144,14 +151,14 @@ def instruction_set() -> str:
 
 @cache
 def fingerprint() -> str:
-    """One line; the same line means that the same calls give the same bits."""
+    """One line that identifies code, libraries and machine: equal lines give equal bits."""
     import numba
     import numpy as np
     import scipy
 
     blas = {
-        f"{one['internal_api']} {one['version']} {one.get('architecture', '')}".strip()
-        for one in _blas()
+        f"{library['internal_api']} {library['version']} {library.get('architecture', '')}".strip()
+        for library in _blas()
     }
     system = f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}".strip()
     return "; ".join(
@@ -162,7 +169,7 @@ def fingerprint() -> str:
             f"SciPy {scipy.__version__}",
             f"numba {numba.__version__}",
             *sorted(blas),
-            # Exponentials and logarithms are the system's.
+            # Exponentials and logarithms come from the system's library.
             system,
             instruction_set(),
         ]
@@ -170,9 +177,9 @@ def fingerprint() -> str:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Have linear algebra done by one thread: with more, sums are added up in another order.
+    """Limit linear algebra to one thread, for the few calls whose bits depend on the number.
 
-    How many there would be depends on the machine. For the few calls whose result depends on it.
+    The default number of threads depends on the machine.
     """
     limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limited
@@ -187,14 +194,14 @@ def _controller() -> Any:
 
 
 def _blas() -> list[dict[str, str]]:
-    # SciPy brings a library of its own, and loads it only when it is needed.
+    # SciPy has its own library, and loads it only when it is needed.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
-    return [one for one in threadpool_info() if one["user_api"] == "blas"]
+    return [library for library in threadpool_info() if library["user_api"] == "blas"]
 
 
-# What results depend on: these packages and modules, as they are executed.
+# The packages and modules on which numerical results depend.
 _NUMERICS = (
     *("acquisition", "data/comparisons.py", "data/row_table.py", "embedding", "jit.py", "learner"),
     *("questions", "rank", "stopping/rules.py"),
@@ -202,9 +209,9 @@ _NUMERICS = (
 
 
 def _code() -> str:
-    """A digest of the code that computes: a version under development has many forms.
+    """Digest of the numerical code, since a version under development changes without a number.
 
-    Comments and docstrings are left out, so that rewording them leaves the fingerprint as it is.
+    Comments and docstrings are omitted, so that rewording them does not change the fingerprint.
     """
     here, digest = Path(__file__).parent, hashlib.sha256()
     for part in _NUMERICS:

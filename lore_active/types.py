@@ -1,4 +1,4 @@
-"""Names for what passes between modules."""
+"""Type aliases that several modules share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Flags = NDArray[np.bool_]
-# Margins of answers that the fits did not see, by rank and strength of the penalty.
+# Held-out margins of answers, by rank and strength of the penalty or prior.
 HeldOut = dict[tuple[int, float], Floats]
-# `map`, or what does the same on several cores.
+# `map`, or a function that does the same in parallel.
 Mapper = Callable[[Callable[[int], HeldOut], Iterable[int]], Iterable[HeldOut]]

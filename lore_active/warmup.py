@@ -1,4 +1,4 @@
-"""Every kernel compiled, or loaded from the cache, before anybody waits for it."""
+"""Compilation of every kernel in advance, so that no request waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lore_active.embedding import descent, information, kernels
 def warm() -> None:
     """Compile every kernel, or load it from the cache."""
     _warm_fits()
-    _warm_choices()
+    _warm_selection()
 
 
 def _warm_fits() -> None:
@@ -22,15 +22,15 @@ def _warm_fits() -> None:
     weight = np.full(3, 1.0 / 3.0)
     z = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 2.0]])
     distance = np.empty(3)
-    pull = np.empty(3)
+    pair_gradient = np.empty(3)
     kernels.distances(z, first, second, distance)
-    kernels.answers(distance, near, far, weight, 1.0, pull)
-    kernels.laplacian_times(z, first, second, distance, pull, np.empty_like(z))
-    kernels.lowest(first, second, distance, pull, 3, 1)
+    kernels.answers(distance, near, far, weight, 1.0, pair_gradient)
+    kernels.laplacian_times(z, first, second, distance, pair_gradient, np.empty_like(z))
+    kernels.lowest(first, second, distance, pair_gradient, 3, 1)
     descent.descend(z, first, second, near, far, weight, 1.0, 0.01, 0.5, 1e-3, 2, 0.1, np.inf)
 
 
-def _warm_choices() -> None:
+def _warm_selection() -> None:
     z = np.array([[0.0], [1.0], [3.0]])
     asked = np.array([[0, 1, 2]])
     matrix = np.eye(3)

@@ -139,9 +139,12 @@ def test_weights_come_third():
     ("y", "told"),
     [
         (20, "y is 20, but must hold a response for each question"),
-        (np.ones((800, 1)), "n_objects is passed by its name"),
+        (np.ones((800, 1)), "Pass n_objects by name"),
         (np.ones(799), r"y has shape \(799,\), but there are 800 rows"),
-        (np.full(800, 0.5), r"Row 0 \(counted from 0\): y is 0.5, but .* passed as sample_weight"),
+        (
+            np.full(800, 0.5),
+            r"Row 0 \(counted from 0\): y is 0.5, but .* Pass weights as sample_weight",
+        ),
         (np.arange(800), r"Row 2 \(counted from 0\): y is 2, but"),
         (np.r_[-1, 0, np.ones(798)], r"Row 1 \(counted from 0\): y is 0.0, .* not mixed"),
         (np.full(800, np.nan), "y is nan"),
@@ -157,7 +160,7 @@ def test_what_cannot_be_y_is_refused(y, told):
 def test_answers_need_no_y():
     frame = pd.DataFrame(ANSWERS, columns=["head", "winner", "loser"])
     for source in (as_triplets(ANSWERS), frame):
-        with pytest.raises(InvalidTriplets, match="y is for questions"):
+        with pytest.raises(InvalidTriplets, match="y is only for questions"):
             LORE().fit(source, FIRST)
 
 

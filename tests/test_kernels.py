@@ -105,7 +105,7 @@ def test_softplus_and_sigmoid_keep_relative_precision(violation):
     distance = np.array([max(violation, 0.0), max(-violation, 0.0)])
     pull = np.empty(2)
     loss = kernels.answers(distance, index, index + np.int32(1), np.ones(1), 0.0, pull)
-    clipped = max(violation, -kernels.FARTHEST_EXPONENT)
+    clipped = max(violation, -kernels.MAX_EXPONENT)
     assert loss == pytest.approx(np.logaddexp(0.0, clipped), rel=1e-11, abs=0)
     assert pull[0] == pytest.approx(np.exp(-np.logaddexp(0.0, -clipped)), rel=1e-11, abs=0)
     assert pull[1] == -pull[0]

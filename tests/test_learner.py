@@ -189,7 +189,7 @@ def test_told_twice_unknown_and_nonsense_are_named():
         learner.tell(query.id, "right")
     with pytest.raises(AlreadyAnswered):
         learner.skip(query.id)
-    with pytest.raises(UnknownQuestion, match="no query 99"):
+    with pytest.raises(UnknownQuestion, match="no question 99"):
         learner.tell(99, "left")
     (other,) = learner.ask()
     with pytest.raises(InvalidParameter, match="'up'"):
@@ -204,9 +204,9 @@ def test_told_twice_unknown_and_nonsense_are_named():
         learner.ask(0)
     with pytest.raises(InvalidParameter, match="n_objects is 3"):
         Learner(3)
-    with pytest.raises(InvalidParameter, match="least_random is -1"):
+    with pytest.raises(InvalidParameter, match="min_random is -1"):
         Learner(ITEMS, min_random=-1)
-    with pytest.raises(InvalidParameter, match="widen is 2"):
+    with pytest.raises(InvalidParameter, match="exploration_share is 2"):
         Learner(ITEMS, exploration_share=2)
     with pytest.raises(InvalidParameter, match="lam is 0"):
         Learner(ITEMS, lam=0)

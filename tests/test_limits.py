@@ -99,7 +99,7 @@ def test_the_budget_field_takes_plain_digits_within_its_range(client, tmp_path, 
     said = reply.get_json()["problem"]
     start = text if len(text) <= 20 else text[:19]
     assert f"answers is {start!r}"[:-1] in said or f"answers is {text}," in said
-    assert "must be a whole number from 1 to 10000000, written in the digits 0 to 9 alone" in said
+    assert "must be a whole number from 1 to 10000000, written with the digits 0 to 9 only" in said
     assert "Nothing was changed." in said
     assert budget(tmp_path) == before
 
@@ -160,10 +160,12 @@ def test_numbers_with_gaps_need_the_number_of_items():
 
 
 def test_a_few_items_without_answers_are_warned_of():
-    with pytest.warns(UserWarning, match="An item occurs in no answer, .* nothing: 0. Items are"):
+    with pytest.warns(
+        UserWarning, match="An item occurs in no answer, .* meaningless: 0. Items are"
+    ):
         model = LORE().fit(FEW + 1)
     assert model.n_objects_ == 21
-    with pytest.warns(UserWarning, match="nothing: 0, 1, 2, 3, 4 and 2 more"):
+    with pytest.warns(UserWarning, match="meaningless: 0, 1, 2, 3, 4 and 2 more"):
         LORE().fit(FEW + 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -173,7 +175,7 @@ def test_a_few_items_without_answers_are_warned_of():
 def test_the_command_says_which_items_have_no_answers(tmp_path):
     np.save(tmp_path / "a.npy", FEW + 1)
     result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy")])
-    assert "An item occurs in no answer, so that its place means nothing: 0." in result.stdout
+    assert "An item occurs in no answer, so its coordinates are meaningless: 0." in result.stdout
     result = CliRunner().invoke(main, ["fit", str(tmp_path / "a.npy"), "--json"])
     assert '"unseen": [0]' in result.stdout
 

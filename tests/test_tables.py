@@ -98,7 +98,7 @@ def test_columns_in_any_order_among_others_and_weights(frame):
     assert rows_of(found) == ANSWERS.tolist()
     assert found.labels is None
     assert set(found.weight) == {1.5}
-    assert "weights of their own" in said(table, sample_weight=np.ones(len(ANSWERS)))
+    assert "already have weights" in said(table, sample_weight=np.ones(len(ANSWERS)))
 
 
 def test_kinds_of_columns():
@@ -387,7 +387,7 @@ def test_center_left_right_answer(tmp_path):
     assert json.loads(result.stdout)["unseen"] == []
     file.write_text(NEXT + "".join(rows) + "p1,2001-01-01 00:00:00,a,b,c,,Random\n")
     told = CliRunner().invoke(main, ["fit", str(file)]).stdout
-    assert "1 row was set aside (practice, checks, skipped, excluded)" in told
+    assert "1 row was left out (practice, catch trials, skipped, excluded)" in told
     assert "300 answers about 12 items" in told
 
 
@@ -501,7 +501,7 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
     assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
     assert "100 rows of simulated participants (bots) were left out; --simulated" in said
-    assert "set aside" not in said
+    assert "left out" not in said
     told = json.loads(fitted("--json", "--simulated"))
     assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
     assert "left out" not in fitted("--simulated")
@@ -560,4 +560,4 @@ def test_a_pool_leaves_them_out_and_the_option_needs_a_pool(tmp_path):
     assert "100 rows of simulated participants" in done.stderr
     assert "left out" not in CliRunner().invoke(main, [*arguments, "--simulated"]).stderr
     done = CliRunner().invoke(main, ["simulate", "--simulated"])
-    assert done.exit_code == 2 and "give --pool" in done.stderr
+    assert done.exit_code == 2 and "requires --pool" in done.stderr

@@ -44,9 +44,9 @@ def test_fit_and_score_count_them(tmp_path):
 
 def test_both_at_once_are_refused(tmp_path):
     for source in (WHOLE, csv_of(tmp_path, TIMES)):
-        with pytest.raises(InvalidTriplets, match="weights of their own"):
+        with pytest.raises(InvalidTriplets, match="already have weights"):
             as_triplets(source, sample_weight=np.ones(200))
-    # Answers that count once each have no weights of their own.
+    # Answers that count once each have no weights in the data.
     assert as_triplets(EACH, sample_weight=np.full(len(EACH), 2.0)).weight[0] == 2.0
 
 

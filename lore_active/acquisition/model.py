@@ -1,8 +1,8 @@
-"""The model that asks: a smooth fit that predicts well long before a rank can be claimed.
+"""Acquisition model: a MAP embedding that predicts well long before a rank can be reported.
 
-There is no margin to keep and no dimension to kill, and with few answers the prior draws items
-together instead of pushing them apart. Which dimensions are *there* is not for this model to say:
-it only has to guess well, and it takes the rank that does.
+It has neither a margin nor a rank penalty, and with few answers its prior shrinks coordinates
+instead of expanding them. It does not decide which dimensions exist: its rank and its prior are
+those with the lowest held-out log-loss.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from lore_active.rank.cross_validation import (
 )
 from lore_active.types import Floats, HeldOut, Mapper
 
-# Squared ratio of the answers' temperature to the spread of the space. Three times the true one
-# costs nothing, a third of it half a point of accuracy; simulated people have 0.02 to 0.4.
+# Grid of prior precisions: squared ratio of the answers' temperature to the standard deviation of
+# the coordinates. Three times the true value costs nothing, a third of it half a point of accuracy;
+# simulated observers have 0.02 to 0.4.
 NOISES = (0.06, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionModel:
-    """An embedding to ask with, and `wider`, the same with one dimension more.
+    """MAP embedding used for selection, and `wider`, the same with one dimension more.
 
-    `accuracy` is the share of the answers to unselected questions that fits without them
-    predicted right; `judged` is how many such answers there were.
+    `accuracy` is the cross-validated accuracy on answers to model-independent questions, `judged`
+    the number of these answers.
     """
 
     embedding: Floats
@@ -46,7 +47,7 @@ class AcquisitionModel:
 
     @property
     def beyond_guessing(self) -> float:
-        """By how many of a guesser's standard errors it is better than one."""
+        """Accuracy above chance, in standard errors under guessing."""
         return 2.0 * (self.accuracy - 0.5) * float(np.sqrt(self.judged))
 
 
@@ -58,11 +59,11 @@ def chosen(
     previous: AcquisitionModel | None = None,
     mapper: Mapper = map,
 ) -> tuple[AcquisitionModel, dict[int, LossDifference]]:
-    """Cross-validate ranks up to `most`, and noise; fit all answers with those that predict best.
+    """Choose rank (up to `most`) and prior precision by cross-validation, and fit all answers.
 
-    Ranks and noises are compared each at its best temperature: what counts here is which margins
-    tell answers apart, and with few answers a calibrated fit is one that says nothing. Gives as
-    well, by rank, how much worse held-out answers are predicted in one dimension more.
+    Each combination is compared at its best temperature: what matters is how well the margins
+    discriminate, and with few answers a calibrated fit would be uninformative. Also returns, by
+    rank, the difference in held-out log-loss of one dimension more.
     """
     triplets.refuse_weights("the acquisition model")
     table = _held_out(triplets, seed, most, mapper)
@@ -74,11 +75,11 @@ def chosen(
     pairs, count = as_pairs(triplets), len(triplets)
     fits = map_embedding.fits_by_rank(pairs, count, noise, rank + 1, fine=True)
     for start in () if previous is None else (previous.embedding, previous.wider):
-        # The answers leave several optima, and the last one's may be lower than a cold fit's.
+        # There may be several optima, and the previous one may be lower than that of a cold fit.
         width = start.shape[1]
         if width in fits:
             warm = map_embedding.fitted(pairs, count, noise, start, fine=True)
-            fits[width] = min(fits[width], warm, key=lambda one: one[1])
+            fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
     acquisition = AcquisitionModel(
         embedding=fits[rank][0],
         wider=fits[rank + 1][0],
@@ -90,16 +91,16 @@ def chosen(
 
 
 def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, LossDifference]:
-    """By rank: the loss in one dimension more against its own, each at its best noise."""
+    """By rank: log-loss difference of one dimension more, each at its best prior precision."""
     best = {
-        rank: min((losses[rank, noise] for noise in NOISES), key=lambda one: float(one.mean()))
+        rank: min((losses[rank, noise] for noise in NOISES), key=lambda loss: float(loss.mean()))
         for rank in range(1, most + 1)
     }
     return {rank: paired_difference(best[rank + 1], best[rank]) for rank in range(1, most)}
 
 
 def refitted(triplets: Triplets, last: AcquisitionModel) -> AcquisitionModel:
-    """The same after some more answers."""
+    """Refit after new answers, at the same rank and prior precision."""
     triplets.refuse_weights("the acquisition model")
     pairs, count = as_pairs(triplets), len(triplets)
     return AcquisitionModel(
@@ -112,7 +113,7 @@ def refitted(triplets: Triplets, last: AcquisitionModel) -> AcquisitionModel:
 
 
 def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldOut:
-    """Margins of all answers by rank and noise, from fits that did not see the answer."""
+    """Held-out margins of all answers, by rank and prior precision."""
     fold = folds(triplets, seed)
     table = {(k, noise): np.zeros(len(triplets)) for k in range(1, most + 1) for noise in NOISES}
 

@@ -1,4 +1,4 @@
-"""From a model, or from none yet, to the next questions: covering, random and active ones."""
+"""Composition of a batch: coverage design before the first model, then random and active."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lore_active.acquisition.selectors import Selector, SelectorState
 from lore_active.questions.pool import Questions, keys
 from lore_active.questions.question import Purpose
 
-# The asker's coordinates are in units of the temperature.
+# Coordinates of the acquisition model are in units of the temperature.
 TEMPERATURE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A question chosen, what for, and its selector's score."""
+    """A selected question, its purpose, and the value of the acquisition function."""
 
     row: NDArray[np.int64]
     purpose: Purpose
@@ -27,12 +27,12 @@ class Proposal:
 
 
 def sides_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) -> list[Proposal]:
-    """What is chosen, as rows (anchor, left, right) with a coin thrown for the sides of each."""
+    """Run a selection, and randomise the sides of its rows (anchor, left, right)."""
     chosen = choose()
     flips = rng.random(len(chosen)) < 0.5
     return [
-        replace(one, row=one.row[[0, 2, 1]]) if flip else one
-        for one, flip in zip(chosen, flips, strict=True)
+        replace(proposal, row=proposal.row[[0, 2, 1]]) if flip else proposal
+        for proposal, flip in zip(chosen, flips, strict=True)
     ]
 
 
@@ -43,14 +43,14 @@ def coverage_design(
     as_option: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> list[Proposal]:
-    """Questions about the items asked least so far."""
+    """Coverage design: questions about the items that were asked about least."""
     anchors, options, taken = as_anchor.copy(), as_option.copy(), set(known.taken)
     chosen = []
     for _ in range(n):
-        found = known.source.covering(anchors, options, taken, rng)
-        if len(found):
-            chosen.append(Proposal(found[0], "cover", 0.0))
-            taken |= _keys(found, known)
+        rows = known.source.covering(anchors, options, taken, rng)
+        if len(rows):
+            chosen.append(Proposal(rows[0], "cover", 0.0))
+            taken |= _keys(rows, known)
     return chosen
 
 
@@ -63,7 +63,7 @@ def informative(
     exploration_share: float,
     rng: np.random.Generator,
 ) -> list[Proposal]:
-    """Active questions, mixed with random ones that keep the accuracy honest."""
+    """Active questions, mixed with random ones from which accuracy is estimated without bias."""
     is_random = rng.random(n) < random_share
     uniform = known.source.new(int(is_random.sum()), known.taken, rng)
     free = replace(known, taken=known.taken | _keys(uniform, known))
@@ -72,8 +72,8 @@ def informative(
     )
     randoms: Iterator[Proposal] = (Proposal(row, "random", 0.0) for row in uniform)
     # Either kind may run out before the other.
-    mixed = (next(randoms if one else active, None) for one in is_random)
-    return [one for one in mixed if one is not None]
+    mixed = (next(randoms if random else active, None) for random in is_random)
+    return [proposal for proposal in mixed if proposal is not None]
 
 
 def _active(
@@ -84,10 +84,10 @@ def _active(
     exploration_share: float,
     rng: np.random.Generator,
 ) -> list[Proposal]:
-    """Active questions, now and then for the model with a dimension more.
+    """Active questions, for the exploration share of batches at rank + 1.
 
-    A model of too low a rank sees no use in questions about what it lacks; asked for by a
-    wider model, they show whether that dimension is there.
+    A model whose rank is too low does not value questions about the missing dimension; a wider
+    model selects questions that reveal whether it exists.
     """
     if not count:
         return []

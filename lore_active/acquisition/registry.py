@@ -1,4 +1,4 @@
-"""The selectors there are. Known without a compiler, since pages and files name them as well."""
+"""Registry of the selectors. Free of compiled code, since web pages and files name them too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SELECTORS: Registry[Selector] = Registry("selector")
 for _entry in (
     Entry["Selector"](
         "fisher",
-        "Chooses the questions expected to reduce the uncertainty of predictions most.",
+        "Selects the questions expected to most reduce the variance of predictions.",
         "lore_active.acquisition.selectors:FisherSelector",
         references=(
             "MacKay, D. J. C. (1992). Information-based objective functions for active data "
@@ -23,7 +23,7 @@ for _entry in (
     ),
     Entry["Selector"](
         "uncertainty",
-        "Chooses the questions whose answers the model is least sure of.",
+        "Selects the questions whose answers the model is least certain about.",
         "lore_active.acquisition.selectors:UncertaintySelector",
         references=(
             "Lewis, D. D., & Gale, W. A. (1994). A sequential algorithm for training text "
@@ -32,7 +32,7 @@ for _entry in (
     ),
     Entry["Selector"](
         "random",
-        "Chooses questions uniformly at random.",
+        "Selects questions uniformly at random.",
         "lore_active.acquisition.selectors:RandomSelector",
     ),
 ):

@@ -1,4 +1,4 @@
-"""The one gate for answers: whatever comes in, validated index arrays come out."""
+"""Validation of answers: every supported input becomes index arrays of triplets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.types import Floats, Indices
 
 MIN_ITEMS = 3
-# Far beyond any set of stimuli, and what memory and time of a fit can bear.
+# More than any set of stimuli has, and as much as memory and time allow.
 MAX_ITEMS = 100_000
-# So many items may be numbered with any gaps; of more, half must occur.
+# Up to this many items, numbers may have any gaps; beyond it, at least half of them must occur.
 FREELY_NUMBERED = 100
-# Whole weights are as many answers; beyond this they must mean something else.
+# Whole weights are counts of answers; a larger total must mean something else.
 MAX_REPEATED = 10_000_000
 RULE_OF_Y = (
     "must hold a response for each question: True or 1 where the first option is nearer, False, 0 "
@@ -34,7 +34,27 @@ RULE_OF_Y = (
 class Triplets:
     """Validated answers: row t says that `anchor[t]` is nearer to `nearer[t]` than to `farther[t]`.
 
-    `labels` names the items in index order, or is None when items are known by number only.
+    Made by `as_triplets`, which validates the values.
+
+    Attributes
+    ----------
+    anchor, nearer, farther : array of int32, shape (n_answers,)
+        Indices of the items.
+    weight : array of float, shape (n_answers,)
+        Weight of each answer; 1 by default.
+    n_objects : int
+        Number of items.
+    labels : tuple of str or None
+        Labels of the items by index; None if items are known by number only.
+
+    Examples
+    --------
+    >>> from lore_active import as_triplets
+    >>> triplets = as_triplets([["pear", "apple", "fig"], ["fig", "pear", "apple"]])
+    >>> len(triplets), triplets.n_objects, triplets.labels
+    (2, 3, ('apple', 'fig', 'pear'))
+    >>> triplets.anchor.tolist()
+    [2, 1]
     """
 
     anchor: Indices
@@ -48,7 +68,17 @@ class Triplets:
         return len(self.anchor)
 
     def take(self, rows: NDArray[Any]) -> Triplets:
-        """The answers of `rows` (indices or a mask), among the same items."""
+        """Select answers, keeping the items.
+
+        Parameters
+        ----------
+        rows : array of int or bool
+            Indices of the answers, or a mask.
+
+        Returns
+        -------
+        Triplets
+        """
         return Triplets(
             self.anchor[rows],
             self.nearer[rows],
@@ -60,38 +90,50 @@ class Triplets:
 
     @property
     def weighted(self) -> bool:
-        """Whether some answer counts more or less than one."""
+        """Whether any answer has a weight other than 1."""
         return bool((self.weight != 1.0).any())
 
     @property
     def unseen(self) -> NDArray[np.int64]:
-        """The items that no answer is about."""
+        """Indices of the items that occur in no answer."""
         seen = np.zeros(self.n_objects, dtype=bool)
         for column in (self.anchor, self.nearer, self.farther):
             seen[column] = True
         return np.flatnonzero(~seen)
 
     def occurring(self) -> Triplets:
-        """The same answers among the items that occur in them, numbered in the same order."""
-        gone = self.unseen
-        if not len(gone):
+        """Return the same answers with the items that occur renumbered, in the same order."""
+        unseen = self.unseen
+        if not len(unseen):
             return self
-        left = np.delete(np.arange(self.n_objects), gone)
+        kept = np.delete(np.arange(self.n_objects), unseen)
         number = np.full(self.n_objects, -1, dtype=np.int32)
-        number[left] = np.arange(len(left))
+        number[kept] = np.arange(len(kept))
         a, i, j = (number[column] for column in (self.anchor, self.nearer, self.farther))
-        labels = None if self.labels is None else tuple(self.labels[item] for item in left)
-        return Triplets(a, i, j, self.weight, len(left), labels)
+        labels = None if self.labels is None else tuple(self.labels[item] for item in kept)
+        return Triplets(a, i, j, self.weight, len(kept), labels)
 
     def refuse_weights(self, what: str) -> None:
-        """Say so where `what` counts every answer once, and some answer has another weight."""
+        """Raise `InvalidTriplets` if answers have weights; `what` is the caller in the message."""
         if self.weighted:
             raise InvalidTriplets(f"The answers have weights, but {what} counts each answer once.")
 
     def repeated(self, what: str) -> Triplets:
-        """The same answers without weights: an answer of weight 3 three times, one of 0 not at all.
+        """Return unweighted answers: one of weight 3 three times, one of weight 0 not at all.
 
-        `what` counts answers one by one; weights that are not whole numbers are refused.
+        Parameters
+        ----------
+        what : str
+            The computation that needs unweighted answers, for the error message.
+
+        Returns
+        -------
+        Triplets
+
+        Raises
+        ------
+        InvalidTriplets
+            If a weight is not a whole number, or their sum is too large.
         """
         if not self.weighted:
             return self
@@ -100,7 +142,7 @@ class Triplets:
             row = int(np.flatnonzero(times != self.weight)[0])
             raise InvalidTriplets(
                 f"Weight {self.weight[row]:g} of row {row} (counted from 0) is not a whole number, "
-                f"but {what} counts answers one by one. Use whole numbers, or leave weights out."
+                f"but {what} counts answers one by one. Use whole numbers, or omit the weights."
             )
         if times.sum() > MAX_REPEATED:
             raise InvalidTriplets(
@@ -120,14 +162,51 @@ def as_triplets(
     *,
     simulated: bool = False,
 ) -> Triplets:
-    """Validate answers from an array-like, a frame, a file path or an earlier `Triplets`.
+    """Read and validate answers from arrays, data frames or files.
 
-    Rows are (anchor, nearer, farther), either 0-based item numbers or item labels. Columns that
-    have names are taken by these (`data.columns`). With `y`, rows are questions, and it says
-    whether the first option is nearer. Without `labels` the labels found are numbered in sorted
-    order; without `n_objects` the items are those that occur, up to the highest number. Rows that
-    a column `simulated` marks as given by a simulated participant (bot) are left out, unless
-    `simulated`.
+    Parameters
+    ----------
+    source : array-like, data frame, mapping of columns, file path or Triplets
+        Rows (anchor, nearer, farther) of item numbers (from 0) or item labels. Named columns are
+        read by name, in any order; so are the columns anchor, left, right, chosen. Files are CSV,
+        `.npy` or `.npz`.
+    n_objects : int, optional
+        Number of items; by default the items that occur, up to the highest number.
+    sample_weight : array-like of float, optional
+        Weight of each answer, 0 or more; by default the weights in the source, or 1.
+    labels : sequence of str, optional
+        Labels of the items by index; by default the labels that occur, sorted. Empty if items must
+        be given by number.
+    y : array-like of bool or int, optional
+        Only if the rows are questions (anchor, first option, second option): True or 1 where the
+        first option is nearer, False, 0 or -1 where the second is.
+    simulated : bool, default False
+        Whether to include the rows that a column `simulated` marks as answers of simulated
+        participants (bots).
+
+    Returns
+    -------
+    Triplets
+
+    Raises
+    ------
+    InvalidTriplets
+        If the source cannot be read as triplets; the message names the row and the rule.
+    InvalidParameter
+        If `n_objects` is not possible, or does not match the labels.
+
+    Examples
+    --------
+    >>> from lore_active import as_triplets
+    >>> as_triplets([[0, 1, 2], [2, 1, 0]]).nearer.tolist()
+    [1, 1]
+
+    Columns are recognised by their names:
+
+    >>> trials = {"anchor": ["a"], "left": ["b"], "right": ["c"], "chosen": ["right"]}
+    >>> answers = as_triplets(trials)
+    >>> [answers.labels[item] for item in (answers.nearer[0], answers.farther[0])]
+    ['c', 'b']
     """
     if isinstance(source, Triplets):
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
@@ -184,19 +263,19 @@ def _item_count(rows: NDArray[Any], n_objects: int | None, labels: Labels, place
 
 
 def _counted(rows: NDArray[Any], place: Place) -> int:
-    """How many items there are, if they are numbered as those that occur."""
+    """Infer the number of items from the highest number that occurs."""
     row, column = np.unravel_index(int(rows.argmax()), rows.shape)
     highest = rows[row, column]
     where = f"{at_start(place(int(row)))}: {COLUMNS[column]} {highest:.0f}"
-    cure = "Number the items 0, 1, 2, …, or give them as labels (text)"
+    remedy = "Number the items 0, 1, 2, …, or give them as labels (text)"
     if highest >= MAX_ITEMS:
-        _fail(f"{where} is too large: there can be at most {MAX_ITEMS} items. {cure}.")
+        _fail(f"{where} is too large: there can be at most {MAX_ITEMS} items. {remedy}.")
     count = max(int(highest) + 1, MIN_ITEMS)
     used = np.count_nonzero(np.bincount(rows[rows >= 0].astype(np.int64)))
     if count > FREELY_NUMBERED and count > 2 * used:
         _fail(
-            f"{where} would make {count} items, but only {used} numbers occur. {cure}; or pass "
-            f"n_objects={count} (--items {count}) if there are so many."
+            f"{where} would make {count} items, but only {used} numbers occur. {remedy}; or "
+            f"pass n_objects={count} (--items {count}) if there are that many items."
         )
     return count
 
@@ -223,29 +302,29 @@ def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
 
 
 def _aligned(values: NDArray[Any], table: AnswerTable, count: int, what: str) -> NDArray[Any]:
-    """One value for each row of the source, without those of rows that are not in the table."""
+    """Select the values of the rows that are in the table, from one value per row of the source."""
     total = count + table.omitted
     if values.shape != (total,):
-        aside = f" ({table.omitted} of them left out)" if table.omitted else ""
-        _fail(f"{what} has shape {values.shape}, but there are {total} rows{aside}.")
+        omitted = f" ({table.omitted} of them omitted)" if table.omitted else ""
+        _fail(f"{what} has shape {values.shape}, but there are {total} rows{omitted}.")
     return values if table.kept is None else values[table.kept]
 
 
 def first_nearer(table: AnswerTable, y: ArrayLike | None, count: int) -> NDArray[np.bool_]:
-    """Whether each row's first option is nearer: always, unless `y` or the table says otherwise."""
+    """Whether the first option of each row is nearer: yes, unless `y` or the table disagrees."""
     if y is not None and (table.kind == "answers" or table.responses is not None):
-        _fail("Which option is nearer is known without y: y is for questions.")
-    told = table.responses if y is None else y
-    if told is None:
+        _fail("The answers already say which option is nearer: y is only for questions.")
+    responses = table.responses if y is None else y
+    if responses is None:
         if table.kind == "questions":
             _fail(
                 f"{at_start(table.name)} says what was asked, but not what was chosen: add the "
                 "column chosen, or pass y."
             )
         return np.ones(count, dtype=bool)
-    values = np.asarray(told)
+    values = np.asarray(responses)
     if values.ndim != 1:
-        _fail(f"y is {told!r:.40}, but {RULE_OF_Y}. n_objects is passed by its name.")
+        _fail(f"y is {responses!r:.40}, but {RULE_OF_Y}. Pass n_objects by name.")
     values = _aligned(values, table, count, "y")
     if values.dtype.kind == "b":
         return values
@@ -254,20 +333,20 @@ def first_nearer(table: AnswerTable, y: ArrayLike | None, count: int) -> NDArray
         row = int(np.flatnonzero(~good)[0])
         _fail(
             f"{at_start(table.place(row))}: y is {values[row]!s}, but {RULE_OF_Y} (0 and -1 not "
-            "mixed). Weights are passed as sample_weight."
+            "mixed). Pass weights as sample_weight."
         )
     return np.asarray(values == 1)
 
 
 def weights_of(table: AnswerTable, sample_weight: ArrayLike | None, count: int) -> Floats:
-    """How much each of the table's answers counts."""
+    """Validate the weights of the table's answers; 1 where there are none."""
     if sample_weight is not None and table.weights is not None:
-        _fail("The answers have weights of their own: pass no sample_weight, or leave them out.")
-    given = table.weights if sample_weight is None else sample_weight
-    if given is None:
+        _fail("The answers already have weights: omit sample_weight, or remove those weights.")
+    weights = table.weights if sample_weight is None else sample_weight
+    if weights is None:
         return np.ones(count)
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         _fail("Weights must be numbers, one for each answer.")
     if sample_weight is not None:
@@ -279,5 +358,5 @@ def weights_of(table: AnswerTable, sample_weight: ArrayLike | None, count: int) 
         row = int(np.flatnonzero(bad)[0])
         _fail(f"{at_start(table.place(row))}: weight {array[row]} is not a number of 0 or more.")
     if not array.sum() > 0:
-        _fail("All weights are 0: at least one answer must count.")
+        _fail("All weights are 0: at least one must be positive.")
     return np.ascontiguousarray(array)

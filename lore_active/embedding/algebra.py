@@ -1,6 +1,6 @@
 """Compiled linear algebra on tall, narrow arrays, in a fixed order of summation.
 
-Whatever the number of BLAS threads, the same input gives the same bits.
+The same input gives the same bits, whatever the number of BLAS threads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def inner(x: Floats, y: Floats) -> float:
 
 @kernel
 def add_scaled(y: Floats, factor: float, x: Floats) -> None:
-    """y += factor x. A call, where an array expression would be compiled anew each time."""
+    """y += factor x, as a call: an array expression would be compiled again at each use."""
     for a in range(y.shape[0]):
         for k in range(y.shape[1]):
             y[a, k] += factor * x[a, k]
@@ -68,9 +68,9 @@ def combined(x: Floats, factor: float, y: Floats) -> Floats:
 
 @kernel
 def principal(x: Floats) -> tuple[Floats, Floats]:
-    """Singular values of x, largest first, and the basis that turns x to its principal axes.
+    """Singular values of x in descending order, and the basis that rotates x to principal axes.
 
-    Through the eigenvectors of x'x, whose size is the number of columns, not of items.
+    Computed from the eigenvectors of x'x, whose size is the number of columns, not of items.
     """
     values, vectors = np.linalg.eigh(gram(x))
     columns = x.shape[1]

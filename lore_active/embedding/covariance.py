@@ -1,4 +1,4 @@
-"""How precisely answers fix the coordinates: information and prior, as one factored matrix."""
+"""Precision of the coordinates: expected information plus prior, as a Cholesky factor."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ MAX_COORDINATES = 4000
 
 
 def factored(z: Floats, asked: Iterable[Questions], temperature: float, prior: Floats) -> Floats:
-    """Cholesky factor, in the lower triangle, of the expected information plus a prior's.
+    """Cholesky factor, in the lower triangle, of the expected information plus a prior precision.
 
-    `prior` holds one precision for each axis. What stands above the diagonal is left over.
+    `prior` holds one precision for each axis. Entries above the diagonal are undefined.
     """
     z = np.ascontiguousarray(z)
     matrix = np.zeros((z.size, z.size))
     for rows in asked:
         information.add_information(z, rows, temperature, matrix)
     matrix[np.diag_indices(z.size)] += np.tile(prior, len(z))
-    # LAPACK counts columns first: its upper triangle is our lower one, and nothing is copied.
+    # LAPACK is column-major: its upper triangle is our lower one, and nothing is copied.
     with one_thread():
         _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if failed:
-        raise InvalidParameter("The embedding is too degenerate to tell what is uncertain in it.")
+        raise InvalidParameter(
+            "The information matrix of the embedding is singular: its covariance is undefined."
+        )
     return matrix

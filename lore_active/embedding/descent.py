@@ -1,4 +1,4 @@
-"""The compiled way down: proximal iterations that find the rank, quasi-Newton ones that arrive."""
+"""Compiled minimisation: proximal iterations that find the rank, and quasi-Newton refinement."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from lore_active.embedding.kernels import gradient_at, loss_at
 from lore_active.jit import kernel
 from lore_active.types import Floats, Indices
 
-# A race for a lower objective is given up when, at the pace of its last RACE_STRIDE iterations,
-# it would need more than RACE_PATIENCE times as many to get there.
-RACE_STRIDE = 10
-RACE_PATIENCE = 5.0
-# Quasi-Newton steps take over from proximal ones once the rank has held for POLISH_PATIENCE
-# iterations and the imbalance is below POLISH_FROM. They remember POLISH_MEMORY steps, halve a
-# step at most POLISH_HALVINGS times, and leave when a dimension shrinks by POLISH_COLLAPSE.
-POLISH_PATIENCE = 5
-POLISH_FROM = 0.3
-POLISH_MEMORY = 8
-POLISH_HALVINGS = 12
-POLISH_COLLAPSE = 0.3
-# Added to a singular value in the penalty's slope, so that it stays finite at zero.
+# Early stopping: a descent towards a goal is abandoned when, at the rate of its last
+# EARLY_STOP_STRIDE iterations, it would need more than EARLY_STOP_PATIENCE times as many.
+EARLY_STOP_STRIDE = 10
+EARLY_STOP_PATIENCE = 5.0
+# Quasi-Newton refinement begins once the rank has been unchanged for REFINE_PATIENCE iterations
+# and the stationarity residual is below REFINE_FROM. It stores REFINE_MEMORY steps, halves a step
+# at most REFINE_HALVINGS times, and ends when the smallest singular value falls below
+# REFINE_COLLAPSE times its initial value.
+REFINE_PATIENCE = 5
+REFINE_FROM = 0.3
+REFINE_MEMORY = 8
+REFINE_HALVINGS = 12
+REFINE_COLLAPSE = 0.3
+# Added to a singular value in the derivative of the penalty, which is infinite at zero.
 SLOPE_FLOOR = 1e-6
 
 
 @kernel
 def penalty(scale: Floats, lam: float, power: float) -> float:
-    """lam times the sum of the singular values' p-th powers."""
+    """Schatten-p penalty: lam times the sum of the p-th powers of the singular values."""
     total = 0.0
     for k in range(scale.shape[0]):
         total += scale[k] ** power
@@ -36,7 +37,7 @@ def penalty(scale: Floats, lam: float, power: float) -> float:
 
 @kernel
 def penalty_slope(scale: Floats, lam: float, power: float) -> Floats:
-    """Derivative of the penalty by each singular value."""
+    """Derivative of the penalty with respect to each singular value."""
     out = np.empty(scale.shape[0])
     for k in range(scale.shape[0]):
         out[k] = lam * power * (scale[k] + SLOPE_FLOOR) ** (power - 1.0)
@@ -45,33 +46,34 @@ def penalty_slope(scale: Floats, lam: float, power: float) -> Floats:
 
 @kernel
 def stationarity(z: Floats, grad: Floats, scale: Floats, slope: Floats) -> float:
-    """How far z is from stationary: the loss's gradient and the penalty's must cancel.
+    """Stationarity residual: norm of the total gradient over the norm of the penalty's gradient.
 
-    z stands on its principal axes with singular values `scale`. The norm of the sum over the
-    norm of the penalty's part: free of units, of the number of answers and of their weights.
+    z is on its principal axes with singular values `scale`. The residual does not depend on units,
+    the number of answers or their weights.
     """
-    left = 0.0
+    squares = 0.0
     for a in range(z.shape[0]):
         for k in range(z.shape[1]):
-            rest = grad[a, k] + z[a, k] * slope[k] / scale[k]
-            left += rest * rest
-    return float(np.sqrt(left) / norm_of(slope))
+            total = grad[a, k] + z[a, k] * slope[k] / scale[k]
+            squares += total * total
+    return float(np.sqrt(squares) / norm_of(slope))
 
 
 @kernel
 def full_gradient(
     z: Floats, grad: Floats, scale: Floats, basis: Floats, lam: float, power: float
 ) -> Floats:
-    """Gradient of loss and penalty together, where every singular value is positive.
+    """Gradient of the objective where every singular value is positive.
 
-    The penalty's part is z V diag(slope / scale) V', with V the basis of z's principal axes.
+    The gradient of the penalty is z V diag(slope / scale) V', where V is the basis of z's
+    principal axes.
     """
     slope = penalty_slope(scale, lam, power)
-    bent = np.empty_like(basis)
+    weighted = np.empty_like(basis)
     for k in range(basis.shape[0]):
         for m in range(basis.shape[1]):
-            bent[k, m] = basis[k, m] * slope[m] / scale[m]
-    out = rotated(z, rotated(bent, basis.T.copy()))
+            weighted[k, m] = basis[k, m] * slope[m] / scale[m]
+    out = rotated(z, rotated(weighted, basis.T.copy()))
     add_scaled(out, 1.0, grad)
     return out
 
@@ -88,88 +90,92 @@ def refine(
     lam: float,
     power: float,
     tolerance: float,
-    most: int,
+    max_iter: int,
     curvature: float,
     goal: float,
 ) -> tuple[Floats, Floats, float, float, int]:
-    """Limited-memory quasi-Newton steps among embeddings of one rank, where all is smooth.
+    """Limited-memory quasi-Newton (L-BFGS) steps at a fixed rank, where the objective is smooth.
 
-    Proximal steps find out which dimensions live; once that is settled these steps arrive in a
-    fraction of the passes. Stops short when a dimension is dying, which is not theirs to decide.
-    Returns embedding, singular values, objective, imbalance and iterations.
+    Proximal steps determine which dimensions are nonzero; these steps then converge in a fraction
+    of the iterations. They end early when a dimension collapses, since only proximal steps can
+    remove it. Returns embedding, singular values, objective, residual and iterations.
     """
     items, columns = start.shape
     distance = np.empty(first.shape[0])
-    pull = np.empty(first.shape[0])
+    pair_gradient = np.empty(first.shape[0])
     x = start
     scale, basis = principal(x)
-    weakest = POLISH_COLLAPSE * scale[columns - 1]
-    loss = loss_at(x, first, second, near, far, weight, margin, distance, pull)
+    weakest = REFINE_COLLAPSE * scale[columns - 1]
+    loss = loss_at(x, first, second, near, far, weight, margin, distance, pair_gradient)
     objective = loss + penalty(scale, lam, power)
-    grad = gradient_at(x, first, second, distance, pull)
+    grad = gradient_at(x, first, second, distance, pair_gradient)
     g = full_gradient(x, grad, scale, basis, lam, power)
     slope = penalty_slope(scale, lam, power)
-    off = np.sqrt(inner(g, g)) / norm_of(slope)
-    steps = np.empty((POLISH_MEMORY, items, columns))
-    turns = np.empty((POLISH_MEMORY, items, columns))
-    rho = np.empty(POLISH_MEMORY)
-    share = np.empty(POLISH_MEMORY)
-    kept = 0
-    unit = 1.0 / curvature
+    residual = np.sqrt(inner(g, g)) / norm_of(slope)
+    steps = np.empty((REFINE_MEMORY, items, columns))
+    gradient_changes = np.empty((REFINE_MEMORY, items, columns))
+    rho = np.empty(REFINE_MEMORY)
+    alpha = np.empty(REFINE_MEMORY)
+    stored = 0
+    initial_scale = 1.0 / curvature
     iterations = 0
     checkpoint = objective
-    while iterations < most and off > tolerance:
-        if iterations % RACE_STRIDE == 0 and iterations > 0:
-            if objective - goal > RACE_PATIENCE * (checkpoint - objective):
+    while iterations < max_iter and residual > tolerance:
+        if iterations % EARLY_STOP_STRIDE == 0 and iterations > 0:
+            if objective - goal > EARLY_STOP_PATIENCE * (checkpoint - objective):
                 break
             checkpoint = objective
         iterations += 1
-        way = combined(g, -2.0, g)
-        oldest = max(0, kept - POLISH_MEMORY)
-        for q in range(kept - 1, oldest - 1, -1):
-            m = q % POLISH_MEMORY
-            share[m] = rho[m] * inner(steps[m], way)
-            add_scaled(way, -share[m], turns[m])
-        add_scaled(way, unit - 1.0, way)
-        for q in range(oldest, kept):
-            m = q % POLISH_MEMORY
-            add_scaled(way, share[m] - rho[m] * inner(turns[m], way), steps[m])
-        fall = inner(way, g)
-        if not fall < 0.0:
+        direction = combined(g, -2.0, g)
+        oldest = max(0, stored - REFINE_MEMORY)
+        for q in range(stored - 1, oldest - 1, -1):
+            m = q % REFINE_MEMORY
+            alpha[m] = rho[m] * inner(steps[m], direction)
+            add_scaled(direction, -alpha[m], gradient_changes[m])
+        add_scaled(direction, initial_scale - 1.0, direction)
+        for q in range(oldest, stored):
+            m = q % REFINE_MEMORY
+            add_scaled(
+                direction, alpha[m] - rho[m] * inner(gradient_changes[m], direction), steps[m]
+            )
+        decrease = inner(direction, g)
+        if not decrease < 0.0:
             break
         length = 1.0
         taken = False
-        for _ in range(POLISH_HALVINGS):
-            new = combined(x, length, way)
+        for _ in range(REFINE_HALVINGS):
+            new = combined(x, length, direction)
             new_scale, new_basis = principal(new)
             if new_scale[columns - 1] > weakest:
-                loss = loss_at(new, first, second, near, far, weight, margin, distance, pull)
+                loss = loss_at(
+                    new, first, second, near, far, weight, margin, distance, pair_gradient
+                )
                 new_objective = loss + penalty(new_scale, lam, power)
-                if new_objective <= objective + 1e-4 * length * fall + 1e-14 * abs(objective):
+                if new_objective <= objective + 1e-4 * length * decrease + 1e-14 * abs(objective):
                     taken = True
                     break
             length *= 0.5
         if not taken:
             break
-        grad = gradient_at(new, first, second, distance, pull)
+        grad = gradient_at(new, first, second, distance, pair_gradient)
         new_g = full_gradient(new, grad, new_scale, new_basis, lam, power)
-        m = kept % POLISH_MEMORY
+        m = stored % REFINE_MEMORY
         steps[m] = combined(new, -1.0, x)
-        turns[m] = combined(new_g, -1.0, g)
-        bend = inner(steps[m], turns[m])
-        size = inner(turns[m], turns[m])
-        if bend > 1e-10 * size * unit:
-            rho[m] = 1.0 / bend
-            unit = bend / size
-            kept += 1
+        gradient_changes[m] = combined(new_g, -1.0, g)
+        step_curvature = inner(steps[m], gradient_changes[m])
+        size = inner(gradient_changes[m], gradient_changes[m])
+        if step_curvature > 1e-10 * size * initial_scale:
+            rho[m] = 1.0 / step_curvature
+            initial_scale = step_curvature / size
+            stored += 1
         x = new
         g = new_g
         scale = new_scale
         basis = new_basis
         objective = new_objective
         slope = penalty_slope(scale, lam, power)
-        off = np.sqrt(inner(g, g)) / norm_of(slope)
-    return rotated(x, basis), scale, objective, off, iterations
+        residual = np.sqrt(inner(g, g)) / norm_of(slope)
+    return rotated(x, basis), scale, objective, residual, iterations
 
 
 @kernel
@@ -184,44 +190,44 @@ def descend(
     lam: float,
     power: float,
     tolerance: float,
-    most: int,
+    max_iter: int,
     curvature: float,
     goal: float,
 ) -> tuple[Floats, Floats, float, float, int, float]:
-    """Accelerated reweighted proximal iteration from `start` to a stationary point.
+    """Accelerated, reweighted proximal gradient descent from `start` to a stationary point.
 
-    Returns the embedding on its principal axes (live columns only), its singular values, the
-    objective, the remaining imbalance, the number of iterations and the step's curvature.
-    Columns whose singular value reaches zero are dropped for good.
+    Returns the embedding on its principal axes (nonzero columns only), its singular values, the
+    objective, the stationarity residual, the number of iterations and the curvature (inverse step
+    size). Columns whose singular value reaches zero are removed permanently.
     """
     distance = np.empty(first.shape[0])
-    pull = np.empty(first.shape[0])
+    pair_gradient = np.empty(first.shape[0])
     scale, basis = principal(start)
-    alive = 0
-    while alive < scale.shape[0] and scale[alive] > 1e-7 * scale[0]:
-        alive += 1
-    z = rotated(start, basis[:, :alive].copy())
-    scale = scale[:alive].copy()
-    loss = loss_at(z, first, second, near, far, weight, margin, distance, pull)
+    active = 0
+    while active < scale.shape[0] and scale[active] > 1e-7 * scale[0]:
+        active += 1
+    z = rotated(start, basis[:, :active].copy())
+    scale = scale[:active].copy()
+    loss = loss_at(z, first, second, near, far, weight, margin, distance, pair_gradient)
     objective = loss + penalty(scale, lam, power)
-    if alive == 0:
+    if active == 0:
         return z, scale, objective, 0.0, 0, curvature
-    grad = gradient_at(z, first, second, distance, pull)
-    off = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
-    ahead = z
-    loss_ahead = loss
-    grad_ahead = grad
+    grad = gradient_at(z, first, second, distance, pair_gradient)
+    residual = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
+    extrapolated = z
+    extrapolated_loss = loss
+    extrapolated_grad = grad
     momentum = 1.0
     iterations = 0
-    steady = POLISH_PATIENCE if off < POLISH_FROM else 0
+    stable_iterations = REFINE_PATIENCE if residual < REFINE_FROM else 0
     checkpoint = objective
-    while iterations < most and off > tolerance:
-        if iterations % RACE_STRIDE == 0 and iterations > 0:
-            if objective - goal > RACE_PATIENCE * (checkpoint - objective):
+    while iterations < max_iter and residual > tolerance:
+        if iterations % EARLY_STOP_STRIDE == 0 and iterations > 0:
+            if objective - goal > EARLY_STOP_PATIENCE * (checkpoint - objective):
                 break
             checkpoint = objective
-        if steady >= POLISH_PATIENCE and off < POLISH_FROM:
-            z, scale, objective, off, taken = refine(
+        if stable_iterations >= REFINE_PATIENCE and residual < REFINE_FROM:
+            z, scale, objective, residual, taken = refine(
                 z,
                 first,
                 second,
@@ -232,79 +238,88 @@ def descend(
                 lam,
                 power,
                 tolerance,
-                most - iterations,
+                max_iter - iterations,
                 curvature,
                 goal,
             )
             iterations += taken
-            if off <= tolerance:
+            if residual <= tolerance:
                 break
-            # What is left is for proximal steps again, and for a while.
-            steady = -4 * POLISH_PATIENCE
+            # Proximal steps continue, for some time before the next refinement.
+            stable_iterations = -4 * REFINE_PATIENCE
             momentum = 1.0
-            ahead = z
-            loss_ahead = loss_at(z, first, second, near, far, weight, margin, distance, pull)
-            grad_ahead = gradient_at(z, first, second, distance, pull)
+            extrapolated = z
+            extrapolated_loss = loss_at(
+                z, first, second, near, far, weight, margin, distance, pair_gradient
+            )
+            extrapolated_grad = gradient_at(z, first, second, distance, pair_gradient)
             continue
         iterations += 1
         slope = penalty_slope(scale, lam, power)
-        alive = z.shape[1]
+        active = z.shape[1]
         while True:
-            target = combined(ahead, -1.0 / curvature, grad_ahead)
-            strength, basis = principal(target)
-            new_scale = np.empty(alive)
-            keep = np.empty(alive)
-            live = 0
-            for k in range(alive):
-                new_scale[k] = max(strength[k] - slope[k] / curvature, 0.0)
-                keep[k] = new_scale[k] / strength[k] if strength[k] > 0.0 else 0.0
+            target = combined(extrapolated, -1.0 / curvature, extrapolated_grad)
+            target_scale, basis = principal(target)
+            new_scale = np.empty(active)
+            shrinkage = np.empty(active)
+            remaining = 0
+            for k in range(active):
+                new_scale[k] = max(target_scale[k] - slope[k] / curvature, 0.0)
+                shrinkage[k] = new_scale[k] / target_scale[k] if target_scale[k] > 0.0 else 0.0
                 if new_scale[k] > 0.0:
-                    live = k + 1
-            here = rotated(ahead, basis)
-            grad_here = rotated(grad_ahead, basis)
-            new = np.empty((z.shape[0], live))
+                    remaining = k + 1
+            rotated_point = rotated(extrapolated, basis)
+            rotated_grad = rotated(extrapolated_grad, basis)
+            new = np.empty((z.shape[0], remaining))
             squared = 0.0
             linear = 0.0
             for a in range(z.shape[0]):
-                for k in range(alive):
-                    value = keep[k] * (here[a, k] - grad_here[a, k] / curvature)
-                    step = value - here[a, k]
+                for k in range(active):
+                    value = shrinkage[k] * (rotated_point[a, k] - rotated_grad[a, k] / curvature)
+                    step = value - rotated_point[a, k]
                     squared += step * step
-                    linear += step * grad_here[a, k]
-                    if k < live:
+                    linear += step * rotated_grad[a, k]
+                    if k < remaining:
                         new[a, k] = value
-            new_loss = loss_at(new, first, second, near, far, weight, margin, distance, pull)
-            bound = loss_ahead + linear + 0.5 * curvature * squared
+            new_loss = loss_at(
+                new, first, second, near, far, weight, margin, distance, pair_gradient
+            )
+            bound = extrapolated_loss + linear + 0.5 * curvature * squared
             if new_loss <= bound + 1e-12 * (1.0 + abs(bound)):
                 break
             curvature *= 2.0
-        new_scale = new_scale[:live].copy()
+        new_scale = new_scale[:remaining].copy()
         new_objective = new_loss + penalty(new_scale, lam, power)
         if new_objective > objective and momentum > 1.0:
-            # The extrapolation overshot: fall back to the last point and lose the momentum.
+            # The extrapolation overshot: restart from the last point without momentum.
             momentum = 1.0
-            ahead = z
-            loss_ahead = loss_at(z, first, second, near, far, weight, margin, distance, pull)
-            grad_ahead = gradient_at(z, first, second, distance, pull)
+            extrapolated = z
+            extrapolated_loss = loss_at(
+                z, first, second, near, far, weight, margin, distance, pair_gradient
+            )
+            extrapolated_grad = gradient_at(z, first, second, distance, pair_gradient)
             continue
-        old = rotated(z, basis[:, :live].copy())
+        previous = rotated(z, basis[:, :remaining].copy())
         z = new
         scale = new_scale
         objective = new_objective
-        if live == 0:
+        if remaining == 0:
             return z, scale, objective, 0.0, iterations, curvature
-        steady = steady + 1 if live == alive else 0
-        settled = steady >= POLISH_PATIENCE or iterations == most
-        if settled and (
-            iterations == most or curvature * np.sqrt(squared) < 3.0 * POLISH_FROM * norm_of(slope)
+        stable_iterations = stable_iterations + 1 if remaining == active else 0
+        stable = stable_iterations >= REFINE_PATIENCE or iterations == max_iter
+        if stable and (
+            iterations == max_iter
+            or curvature * np.sqrt(squared) < 3.0 * REFINE_FROM * norm_of(slope)
         ):
-            grad = gradient_at(z, first, second, distance, pull)
-            off = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
-        longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-        push = (momentum - 1.0) / longer
-        momentum = longer
-        ahead = combined(combined(z, push, z), -push, old)
+            grad = gradient_at(z, first, second, distance, pair_gradient)
+            residual = stationarity(z, grad, scale, penalty_slope(scale, lam, power))
+        next_momentum = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        extrapolation = (momentum - 1.0) / next_momentum
+        momentum = next_momentum
+        extrapolated = combined(combined(z, extrapolation, z), -extrapolation, previous)
         curvature *= 0.9
-        loss_ahead = loss_at(ahead, first, second, near, far, weight, margin, distance, pull)
-        grad_ahead = gradient_at(ahead, first, second, distance, pull)
-    return z, scale, objective, off, iterations, curvature
+        extrapolated_loss = loss_at(
+            extrapolated, first, second, near, far, weight, margin, distance, pair_gradient
+        )
+        extrapolated_grad = gradient_at(extrapolated, first, second, distance, pair_gradient)
+    return z, scale, objective, residual, iterations, curvature

@@ -1,4 +1,4 @@
-"""A LORE fit: solve from a cold or a given start, then move between ranks while that pays."""
+"""LORE fit: solve from a cold or given start, then change the rank while the objective falls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lore_active.embedding.pairs import Pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.types import Floats
 
-# Spread of a cold start's items along one axis: wide, so that items can pass each other.
+# Standard deviation of a cold start along one axis: wide, so that items can pass each other.
 COLD_SPREAD = 5.0**0.5
-# A cold start first settles roughly under a weaker penalty. Under the full one, columns that the
-# answers would need can die before the items have found their places.
+# A cold start is first solved roughly with a weaker penalty. With the full penalty, dimensions
+# that the answers support can collapse before the coordinates have formed.
 EASE_PENALTY = 1.0 / 3.0
 EASE_TOLERANCE = 0.1
 
@@ -26,14 +26,14 @@ def fit(
     curvature: float | None = None,
     certify: bool = True,
 ) -> Solution:
-    """Fit answers; without a `start`, from the spectral one.
+    """Fit answers from `start`, or from a spectral start.
 
-    A start with all `n_components` columns is taken as a cold one, a narrower start as a
-    solution of fewer or slightly other answers.
+    A start with all `n_components` columns is treated as a cold start, a narrower one as a
+    solution of fewer or slightly different answers.
 
-    With `certify`, the result is one that no further dimension improves (nor one less, where the
-    settings say `trim`). Without, the solve alone: for a refit after a few new answers, from a
-    certified solution.
+    With `certify`, the result cannot be improved by adding a dimension (nor by removing one, if
+    the settings say `trim`). Without it, only the solve is run: for a refit after a few new
+    answers, from a certified solution.
     """
     point = spectral_start(pairs, settings) if start is None else start
     iterations = 0
@@ -45,7 +45,7 @@ def fit(
     best = solve(pairs, point, settings, curvature)
     iterations += best.iterations
     while certify:
-        # From one dimension to none is always worth a look: it costs a single evaluation.
+        # From one dimension to none is always tested: it costs a single evaluation.
         narrower = settings.trim or best.rank == 1
         better = trimmed(pairs, best, settings) if narrower else None
         better = better or lifted(pairs, best, settings)
@@ -57,10 +57,10 @@ def fit(
 
 
 def spectral_start(pairs: Pairs, settings: SolverSettings) -> Floats:
-    """A start made from the answers alone: the directions in which coinciding items want apart."""
+    """Spectral start: the directions of steepest descent from the embedding at a single point."""
     count = min(settings.n_components, pairs.n_objects - 1)
-    together = np.zeros((pairs.n_objects, 1))
-    directions = steepest_directions(pairs, together, settings.margin, count)
+    origin = np.zeros((pairs.n_objects, 1))
+    directions = steepest_directions(pairs, origin, settings.margin, count)
     return np.asarray(directions * (COLD_SPREAD * np.sqrt(pairs.n_objects)))
 
 

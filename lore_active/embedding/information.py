@@ -1,7 +1,7 @@
-"""Fisher information of an embedding: what is known, and what a question would add (compiled).
+"""Expected Fisher information of an embedding, and how questions would add to it (compiled).
 
 Coordinates are numbered item by item: parameter a·r + k is item a's coordinate on axis k. The
-margin of a question (a, i, j) is d(a,j) − d(a,i); its gradient has 3r entries that are not zero.
+margin of a question (a, i, j) is d(a,j) − d(a,i); its gradient has 3r nonzero entries.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from lore_active.jit import kernel
 from lore_active.types import Floats
 
 Questions = NDArray[np.int64]
-Places = NDArray[np.int64]
+Indices64 = NDArray[np.int64]
 SMOOTHING = 1e-3
 
 
 @kernel
-def margin_gradient(z: Floats, a: int, i: int, j: int, slope: Floats, place: Places) -> float:
-    """Margin of one question; its gradient's entries and their places go to `slope`, `place`."""
+def margin_gradient(z: Floats, a: int, i: int, j: int, entry: Floats, index: Indices64) -> float:
+    """Margin of a question; the nonzero gradient entries and their indices go to the arrays."""
     axes = z.shape[1]
     near = SMOOTHING * SMOOTHING
     far = SMOOTHING * SMOOTHING
@@ -31,18 +31,18 @@ def margin_gradient(z: Floats, a: int, i: int, j: int, slope: Floats, place: Pla
     for k in range(axes):
         to_near = (z[a, k] - z[i, k]) / near
         to_far = (z[a, k] - z[j, k]) / far
-        slope[k] = to_far - to_near
-        slope[axes + k] = to_near
-        slope[2 * axes + k] = -to_far
-        place[k] = a * axes + k
-        place[axes + k] = i * axes + k
-        place[2 * axes + k] = j * axes + k
+        entry[k] = to_far - to_near
+        entry[axes + k] = to_near
+        entry[2 * axes + k] = -to_far
+        index[k] = a * axes + k
+        index[axes + k] = i * axes + k
+        index[2 * axes + k] = j * axes + k
     return float(far - near)
 
 
 @kernel
 def weight_at(margin: float, temperature: float) -> float:
-    """Information of one answer about its margin: p (1 − p) / temperature²."""
+    """Fisher information of one answer about its margin: p (1 − p) / temperature²."""
     e = np.exp(-abs(margin) / temperature)
     return float(e / ((1.0 + e) ** 2 * temperature**2))
 
@@ -51,62 +51,62 @@ def weight_at(margin: float, temperature: float) -> float:
 def add_information(z: Floats, questions: Questions, temperature: float, out: Floats) -> None:
     """Add each question's expected information to the lower triangle of the matrix `out`."""
     size = 3 * z.shape[1]
-    slope = np.empty(size)
-    place = np.empty(size, np.int64)
+    entry = np.empty(size)
+    index = np.empty(size, np.int64)
     for t in range(questions.shape[0]):
-        margin = margin_gradient(z, questions[t, 0], questions[t, 1], questions[t, 2], slope, place)
+        margin = margin_gradient(z, questions[t, 0], questions[t, 1], questions[t, 2], entry, index)
         weight = weight_at(margin, temperature)
         for x in range(size):
             for y in range(x + 1):
-                row, column = max(place[x], place[y]), min(place[x], place[y])
-                # Slopes first: the same bits when a question's sides are exchanged.
-                out[row, column] += weight * (slope[x] * slope[y])
+                row, column = max(index[x], index[y]), min(index[x], index[y])
+                # The product of entries first: the same bits when the options are swapped.
+                out[row, column] += weight * (entry[x] * entry[y])
 
 
 @kernel
 def mirror(matrix: Floats) -> None:
-    """Copy the lower triangle of a matrix to its upper one, in blocks that stay in the cache."""
-    many = matrix.shape[0]
+    """Copy the lower triangle of a matrix to the upper one, in blocks that fit in the cache."""
+    size = matrix.shape[0]
     block = 64
-    for top in range(0, many, block):
+    for top in range(0, size, block):
         for left in range(0, top + block, block):
-            for row in range(top, min(top + block, many)):
+            for row in range(top, min(top + block, size)):
                 for column in range(left, min(left + block, row)):
                     matrix[column, row] = matrix[row, column]
 
 
 @kernel
 def gradients(
-    z: Floats, questions: Questions, margins: Floats, slopes: Floats, places: Places
+    z: Floats, questions: Questions, margins: Floats, slopes: Floats, indices: Indices64
 ) -> None:
-    """Margin of each question, and a row with its gradient's entries and one with their places."""
+    """Margins of questions, and rows with the gradient's nonzero entries and their indices."""
     for t in range(questions.shape[0]):
         margins[t] = margin_gradient(
-            z, questions[t, 0], questions[t, 1], questions[t, 2], slopes[t], places[t]
+            z, questions[t, 0], questions[t, 1], questions[t, 2], slopes[t], indices[t]
         )
 
 
 @kernel
-def spread(slopes: Floats, places: Places, covariance: Floats, variances: Floats) -> None:
-    """Variance of each margin."""
+def spread(slopes: Floats, indices: Indices64, covariance: Floats, variances: Floats) -> None:
+    """Variance of each margin, by the delta method."""
     for t in range(slopes.shape[0]):
         total = 0.0
         for x in range(slopes.shape[1]):
             row = 0.0
             for y in range(slopes.shape[1]):
-                row += covariance[places[t, x], places[t, y]] * slopes[t, y]
+                row += covariance[indices[t, x], indices[t, y]] * slopes[t, y]
             total += row * slopes[t, x]
         variances[t] = total
 
 
 @kernel
-def images(slopes: Floats, places: Places, matrix: Floats, out: Floats) -> None:
-    """out[t] = gradient t through the rows of a matrix: slopes @ matrix[places]."""
+def images(slopes: Floats, indices: Indices64, matrix: Floats, out: Floats) -> None:
+    """out[t] = gradient t times a matrix: slopes[t] @ matrix[indices[t]]."""
     for t in range(slopes.shape[0]):
         out[t] = 0.0
         for x in range(slopes.shape[1]):
             for column in range(matrix.shape[1]):
-                out[t, column] += slopes[t, x] * matrix[places[t, x], column]
+                out[t, column] += slopes[t, x] * matrix[indices[t, x], column]
 
 
 @kernel
@@ -115,40 +115,41 @@ def learn(
     weight: float,
     covariance: Floats,
     slopes: Floats,
-    places: Places,
+    indices: Indices64,
     learnt: int,
     shrunk: Floats,
     factors: Floats,
     seen: Floats,
     variances: Floats,
 ) -> None:
-    """Bring candidates up to date with an answer to one of them, as if it had been given.
+    """Update candidates as if one of them had been answered (rank-one update of the covariance).
 
-    The covariance stays as it was: of each of the `learnt` answers before, `factors` and rows of
-    `shrunk` hold what it took from it, factor · row rowᵀ, and they get one more. `seen` holds the
-    candidates' gradients through the targets, `variances` their margins' variances.
+    The covariance itself is not changed: each of the `learnt` earlier answers reduced it by
+    factor · row rowᵀ, with the factor in `factors` and the row in `shrunk`; one more of both is
+    added. `seen` holds the products of the candidates' gradients with the targets, `variances` the
+    variances of their margins.
     """
     size = slopes.shape[1]
     image = shrunk[learnt]
-    images(slopes[best : best + 1], places[best : best + 1], covariance, shrunk[learnt:])
+    images(slopes[best : best + 1], indices[best : best + 1], covariance, shrunk[learnt:])
     for before in range(learnt):
-        along = 0.0
+        product = 0.0
         for x in range(size):
-            along += slopes[best, x] * shrunk[before, places[best, x]]
-        share = factors[before] * along
+            product += slopes[best, x] * shrunk[before, indices[best, x]]
+        scaled = factors[before] * product
         for column in range(image.shape[0]):
-            image[column] -= share * shrunk[before, column]
+            image[column] -= scaled * shrunk[before, column]
     variance = 0.0
     for x in range(size):
-        variance += slopes[best, x] * image[places[best, x]]
+        variance += slopes[best, x] * image[indices[best, x]]
     factor = weight / (1.0 + weight * variance)
     factors[learnt] = factor
     own = seen[best].copy()
     for t in range(slopes.shape[0]):
         shared = 0.0
         for x in range(size):
-            shared += slopes[t, x] * image[places[t, x]]
+            shared += slopes[t, x] * image[indices[t, x]]
         variances[t] -= factor * shared * shared
-        share = factor * shared
+        scaled = factor * shared
         for q in range(own.shape[0]):
-            seen[t, q] -= share * own[q]
+            seen[t, q] -= scaled * own[q]

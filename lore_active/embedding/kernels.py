@@ -1,9 +1,9 @@
-"""The compiled loops over answers: distances, losses, gradients, and the Laplacian.
+"""Compiled loops over answers: distances, losses, gradients, and the Laplacian.
 
-Answers are held as *pairs*: the distinct unordered item pairs that occur in them (`first`,
-`second`), and for each answer the pair that was called nearer (`near`) and the pair called
+Answers are represented as *pairs*: the distinct unordered item pairs that occur in them (`first`,
+`second`), and for each answer the pair that was judged nearer (`near`) and the pair that was judged
 farther (`far`). A distance is computed once per pair instead of twice per answer, and the loop
-over answers touches only scalars, whatever the number of dimensions.
+over answers handles only scalars, whatever the number of dimensions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lore_active.types import Floats, Indices
 
 # d(a, b) = sqrt(|z_a - z_b|^2 + SMOOTHING^2): differentiable where items coincide.
 SMOOTHING = 1e-3
-# Answers handled at a time: the block's buffers stay in the first-level cache.
+# Answers per block: the buffers of a block stay in the first-level cache.
 BLOCK = 256
-# exp(-745) is the last positive double; past this the exponential is taken as this small.
-FARTHEST_EXPONENT = 700.0
-# Enough Lanczos steps for the lowest few eigenvalues of thousands of items; exact below this size.
+# exp(-745) is the smallest positive double; larger exponents are clipped to this one.
+MAX_EXPONENT = 700.0
+# Enough Lanczos steps for the lowest few eigenvalues of thousands of items; exact for fewer items.
 LANCZOS_STEPS = 60
 # Coefficients of exp(y) = sum y^k / k! and artanh(s) / s = sum s^(k-1) / k: multiplied, since a
 # division costs as much as the rest of the loop.
@@ -46,15 +46,20 @@ def distances(z: Floats, first: Indices, second: Indices, out: Floats) -> None:
 
 @kernel
 def answers(
-    distance: Floats, near: Indices, far: Indices, weight: Floats, margin: float, pull: Floats
+    distance: Floats,
+    near: Indices,
+    far: Indices,
+    weight: Floats,
+    margin: float,
+    pair_gradient: Floats,
 ) -> float:
-    """Weighted logistic loss of the answers, and in `pull` its derivative by each pair's distance.
+    """Weighted logistic loss of the answers; its gradient by pair distance goes to `pair_gradient`.
 
-    exp and log1p are written as polynomials so that the block loop is vectorised; both are
-    within 1e-12 relative of the library functions.
+    exp and log1p are polynomials, so that the block loop is vectorised; their relative error is
+    below 1e-12.
     """
     count = near.shape[0]
-    pull[:] = 0.0
+    pair_gradient[:] = 0.0
     violation = np.empty(BLOCK)
     slope = np.empty(BLOCK)
     cost = np.empty(BLOCK)
@@ -66,7 +71,7 @@ def answers(
         for t in range(size):
             x = violation[t]
             # e = exp(-|x|): Taylor series at |x| / 4096, then twelve squarings.
-            y = min(abs(x), FARTHEST_EXPONENT) * (-1.0 / 4096.0)
+            y = min(abs(x), MAX_EXPONENT) * (-1.0 / 4096.0)
             y2 = y * y
             odd = EXP[7] + y2 * EXP[9]
             even = EXP[8] + y2 * EXP[10]
@@ -117,16 +122,16 @@ def answers(
             cost[t] = w * (max(x, 0.0) + 2.0 * s * series)
         for t in range(size):
             loss += cost[t]
-            pull[near[start + t]] += slope[t]
-            pull[far[start + t]] -= slope[t]
+            pair_gradient[near[start + t]] += slope[t]
+            pair_gradient[far[start + t]] -= slope[t]
     return loss
 
 
 @kernel
 def laplacian_times(
-    x: Floats, first: Indices, second: Indices, distance: Floats, pull: Floats, out: Floats
+    x: Floats, first: Indices, second: Indices, distance: Floats, pair_gradient: Floats, out: Floats
 ) -> None:
-    """L x for the answers' signed graph Laplacian L at the embedding that gave the distances.
+    """L x for the signed graph Laplacian L of the answers at the embedding that gave `distance`.
 
     With that embedding as x this is the gradient of the loss; with any other column v, v'Lv is
     the second derivative of the loss along a new dimension v.
@@ -136,9 +141,9 @@ def laplacian_times(
     for q in range(first.shape[0]):
         a = first[q]
         b = second[q]
-        force = pull[q] / distance[q]
+        coefficient = pair_gradient[q] / distance[q]
         for k in range(columns):
-            step = force * (x[a, k] - x[b, k])
+            step = coefficient * (x[a, k] - x[b, k])
             out[a, k] += step
             out[b, k] -= step
 
@@ -153,71 +158,71 @@ def loss_at(
     weight: Floats,
     margin: float,
     distance: Floats,
-    pull: Floats,
+    pair_gradient: Floats,
 ) -> float:
-    """Loss of the answers at z; distances and pulls are left for `gradient_at`."""
+    """Loss of the answers at z; `distance` and `pair_gradient` are filled for `gradient_at`."""
     distances(z, first, second, distance)
-    return answers(distance, near, far, weight, margin, pull)
+    return answers(distance, near, far, weight, margin, pair_gradient)
 
 
 @kernel
 def gradient_at(
-    z: Floats, first: Indices, second: Indices, distance: Floats, pull: Floats
+    z: Floats, first: Indices, second: Indices, distance: Floats, pair_gradient: Floats
 ) -> Floats:
-    """Gradient of the loss at z, from what `loss_at` left."""
+    """Gradient of the loss at z, from the arrays that `loss_at` filled."""
     out = np.empty_like(z)
-    laplacian_times(z, first, second, distance, pull, out)
+    laplacian_times(z, first, second, distance, pair_gradient, out)
     return out
 
 
 @kernel
 def lowest(
-    first: Indices, second: Indices, distance: Floats, pull: Floats, items: int, count: int
+    first: Indices, second: Indices, distance: Floats, pair_gradient: Floats, items: int, count: int
 ) -> tuple[Floats, Floats]:
-    """The lowest eigenvalues of the signed Laplacian and their eigenvectors, by Lanczos steps.
+    """Lowest eigenvalues of the signed Laplacian and their eigenvectors, by Lanczos iteration.
 
-    Works in the space of centred vectors (shifting all items is no new dimension), with full
-    reorthogonalisation. The first vector is a fixed, structureless one, so that results repeat.
-    Returns at most `count` pairs, lowest first; the Laplacian itself is never formed.
+    Restricted to centred vectors (a translation of all items is not a new dimension), with full
+    reorthogonalisation. The first vector is fixed and unstructured, so that results are
+    reproducible. Returns at most `count` eigenpairs, lowest first; the matrix is never formed.
     """
     steps = min(items - 1, max(LANCZOS_STEPS, 3 * count))
     ones = np.ones((items, 1))
     basis = np.zeros((steps, items, 1))
     diagonal = np.zeros(steps)
-    beside = np.zeros(steps)
-    rest = np.empty((items, 1))
+    off_diagonal = np.zeros(steps)
+    residual = np.empty((items, 1))
     state = 1
     for a in range(items):
         state = (state * 16807) % 2147483647
-        rest[a, 0] = state / 2147483647.0
-    add_scaled(rest, -inner(rest, ones) / items, ones)
-    norm = np.sqrt(inner(rest, rest))
+        residual[a, 0] = state / 2147483647.0
+    add_scaled(residual, -inner(residual, ones) / items, ones)
+    norm = np.sqrt(inner(residual, residual))
     size = 0.0
     done = 0
     while done < steps:
-        add_scaled(basis[done], 1.0 / norm, rest)
-        laplacian_times(basis[done], first, second, distance, pull, rest)
-        diagonal[done] = inner(rest, basis[done])
+        add_scaled(basis[done], 1.0 / norm, residual)
+        laplacian_times(basis[done], first, second, distance, pair_gradient, residual)
+        diagonal[done] = inner(residual, basis[done])
         done += 1
         for _ in range(2):
             for k in range(done):
-                add_scaled(rest, -inner(rest, basis[k]), basis[k])
-            add_scaled(rest, -inner(rest, ones) / items, ones)
-        norm = np.sqrt(inner(rest, rest))
+                add_scaled(residual, -inner(residual, basis[k]), basis[k])
+            add_scaled(residual, -inner(residual, ones) / items, ones)
+        norm = np.sqrt(inner(residual, residual))
         size = max(size, abs(diagonal[done - 1]), norm)
-        beside[done - 1] = norm
+        off_diagonal[done - 1] = norm
         if norm <= 1e-12 * size:
             break
-    small = np.zeros((done, done))
+    tridiagonal = np.zeros((done, done))
     for m in range(done):
-        small[m, m] = diagonal[m]
+        tridiagonal[m, m] = diagonal[m]
         if m + 1 < done:
-            small[m, m + 1] = beside[m]
-            small[m + 1, m] = beside[m]
-    values, vectors = np.linalg.eigh(small)
-    found = min(count, done)
-    out = np.zeros((items, found))
-    for k in range(found):
+            tridiagonal[m, m + 1] = off_diagonal[m]
+            tridiagonal[m + 1, m] = off_diagonal[m]
+    values, vectors = np.linalg.eigh(tridiagonal)
+    returned = min(count, done)
+    out = np.zeros((items, returned))
+    for k in range(returned):
         for m in range(done):
             add_scaled(out[:, k : k + 1], vectors[m, k], basis[m])
-    return values[:found].copy(), out
+    return values[:returned].copy(), out

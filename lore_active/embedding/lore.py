@@ -1,4 +1,4 @@
-"""`LORE`: the fit as an estimator in scikit-learn's manner."""
+"""`LORE`: the fit as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -18,35 +18,64 @@ from lore_active.types import Floats
 
 
 class LORE:
-    """Low-rank ordinal embedding: where the items lie, and in how many dimensions.
+    """Low-rank ordinal embedding: coordinates of the items, and their number of dimensions.
+
+    Minimises the mean logistic loss of the answers plus a Schatten-p penalty on the embedding,
+    which sets unsupported dimensions exactly to zero (Anand et al., ICLR 2026).
 
     Parameters
     ----------
-    n_components: the most dimensions considered; the rank found is usually far lower.
-    lam: weight of the rank penalty, relative to the mean loss of an answer.
-    p: exponent of the penalty, in (0, 1]; 1 is the nuclear norm.
-    margin: by how much the farther item should be farther.
-    max_iter, tol: iterations one solve may take, and the relative imbalance at which it ends.
-    random_state: None starts from the spectral embedding of the answers, which needs no luck;
-        a whole number starts from Gaussian coordinates of that seed, as in the LORE paper.
-    trim: also try to do without the weakest dimension. Finds lower objectives and, with few
-        answers, better ranks; with many dimensions and this lam it is too strict.
+    n_components : int, default 15
+        Maximum number of dimensions; the estimated rank is usually far lower.
+    lam : float, default 0.01
+        Weight λ of the rank penalty, relative to the mean loss of an answer.
+    p : float, default 0.5
+        Exponent of the penalty, in (0, 1]; 1 is the nuclear norm.
+    margin : float, default 1.0
+        Margin of the logistic loss, in units of distance.
+    max_iter : int, default 5000
+        Maximum number of iterations of one solve.
+    tol : float, default 1e-4
+        Relative stationarity residual at which a solve has converged.
+    random_state : int, optional
+        None starts deterministically from a spectral embedding of the answers. A whole number is
+        the seed of Gaussian starting coordinates, as in the LORE paper.
+    trim : bool, default False
+        Whether to test removing the weakest dimension as well. This finds lower objectives and,
+        with few answers, better ranks; with many dimensions it removes too many at the default
+        `lam`.
 
-    After `fit`
-    -----------
-    embedding_: n_objects × n_components on principal axes, strongest first, the largest
-        coordinate of each positive; columns from rank_ on are exactly zero.
-    labels_: the items' names in the order of its rows; None if they are known by number.
-    rank_, singular_values_, objective_, n_iter_, converged_, n_objects_.
+    Attributes
+    ----------
+    embedding_ : array of shape (n_objects, n_components)
+        Coordinates on the principal axes, strongest axis first, the largest coordinate of each
+        axis positive. Columns from `rank_` on are exactly zero.
+    rank_ : int
+        Number of dimensions: nonzero singular values.
+    singular_values_ : array of shape (n_components,)
+        Singular values of the embedding, in descending order.
+    labels_ : tuple of str or None
+        Labels of the items in the order of the rows; None if items are known by number.
+    n_objects_ : int
+        Number of items.
+    objective_ : float
+        The minimum that was reached.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether the solver reached `tol` within `max_iter` iterations.
 
     Examples
     --------
+    >>> from lore_active import LORE
     >>> answers = [["pear", "apple", "fig"], ["fig", "pear", "apple"], ["apple", "pear", "fig"]]
     >>> model = LORE(n_components=2).fit(answers)
     >>> model.labels_
     ('apple', 'fig', 'pear')
     >>> model.embedding_.shape
     (3, 2)
+    >>> model.score([["pear", "apple", "fig"]])
+    1.0
     """
 
     def __init__(
@@ -70,16 +99,44 @@ class LORE:
         self.trim = trim
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name."""
+        """Return the parameters by name, as scikit-learn expects it.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Has no effect: no parameter is an estimator.
+
+        Returns
+        -------
+        dict
+        """
         names = LORE.__init__.__code__.co_varnames[1 : LORE.__init__.__code__.co_argcount]
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> LORE:
-        """Change parameters by name."""
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params
+            New values by name of the parameter.
+
+        Returns
+        -------
+        LORE
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no parameter of that name.
+        """
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise InvalidParameter(f"{name!r} is not a parameter; there are {sorted(known)}.")
+                raise InvalidParameter(
+                    f"{name!r} is not a parameter of LORE; the parameters are {sorted(known)}."
+                )
             setattr(self, name, value)
         return self
 
@@ -96,14 +153,33 @@ class LORE:
         n_objects: int | None = None,
         init: ArrayLike | None = None,
     ) -> LORE:
-        """Fit answers.
+        """Fit the embedding to answers.
 
-        X: rows (anchor, nearer, farther), as an array-like, a pandas or polars frame, a file or
-            `Triplets`; columns that have names are taken by these.
-        y: only for rows that are questions (anchor, one option, the other): True or 1 where the
-            first option is nearer, False, 0 or -1 where the second is.
-        sample_weight: how much each answer counts.
-        n_objects: the number of items, if not all of them occur. init: coordinates to start from.
+        Parameters
+        ----------
+        X : array-like, data frame, file path or Triplets
+            Rows (anchor, nearer, farther). Named columns are read by name; see `as_triplets`.
+        y : array-like of bool or int, optional
+            Only if the rows are questions (anchor, first option, second option): True or 1 where
+            the first option is nearer, False, 0 or -1 where the second is.
+        sample_weight : array-like of float, optional
+            Weight of each answer.
+        n_objects : int, optional
+            Number of items, if not all of them occur in the answers.
+        init : array-like of shape (n_objects, n_columns), optional
+            Starting coordinates, with at most `n_components` columns.
+
+        Returns
+        -------
+        LORE
+            The fitted estimator.
+
+        Raises
+        ------
+        InvalidTriplets
+            If the answers cannot be read as triplets.
+        InvalidParameter
+            If a parameter is outside its allowed range.
         """
         settings = SolverSettings(
             lam=self.lam,
@@ -139,11 +215,36 @@ class LORE:
         n_objects: int | None = None,
         init: ArrayLike | None = None,
     ) -> Floats:
-        """Fit and return the embedding."""
+        """Fit the embedding to answers and return it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, n_objects, init
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_objects, n_components)
+        """
         return self.fit(X, y, sample_weight, n_objects=n_objects, init=init).embedding_
 
     def transform(self, X: Any = None) -> Floats:
-        """The embedding of the items; answers, if given, only have to be about these."""
+        """Return the embedding of the items.
+
+        Parameters
+        ----------
+        X : array-like, data frame, file path or Triplets, optional
+            Answers about the fitted items. They are validated, but do not change the embedding.
+
+        Returns
+        -------
+        array of shape (n_objects, n_components)
+
+        Raises
+        ------
+        NotFitted
+            If `fit` has not been called.
+        """
         self._need_fit()
         if X is not None:
             as_triplets(X, self.n_objects_, labels=self.labels_ or ())
@@ -152,17 +253,33 @@ class LORE:
     def score(
         self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Share of answers that the embedding agrees with; `X`, `y` and weights as in `fit`."""
+        """Return the weighted share of answers that the embedding predicts correctly.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; a tie counts one half.
+
+        Raises
+        ------
+        NotFitted
+            If `fit` has not been called.
+        """
         self._need_fit()
         triplets = as_triplets(X, self.n_objects_, sample_weight, self.labels_ or (), y)
         return triplet_accuracy(self.embedding_, triplets)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called, as scikit-learn asks it."""
+        """Whether `fit` has been called; part of scikit-learn's protocol."""
         return hasattr(self, "embedding_")
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn needs to know; only called where it is installed."""
+        """Tags of the estimator; only called by scikit-learn."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -196,7 +313,7 @@ class LORE:
 
 
 def sign_fixed(embedding: Floats) -> Floats:
-    """Each axis turned so that its largest coordinate is positive."""
+    """Flip axes so that the largest coordinate of each is positive."""
     if embedding.size == 0:
         return embedding
     largest = np.abs(embedding).argmax(axis=0)
@@ -204,22 +321,23 @@ def sign_fixed(embedding: Floats) -> Floats:
 
 
 def unseen_items(triplets: Triplets) -> str:
-    """Which items no answer is about, in a sentence; empty if there are none."""
+    """Name the items that occur in no answer, in a sentence; empty if there are none."""
     unseen = triplets.unseen
     if not len(unseen):
         return ""
     names = [str(item) if triplets.labels is None else triplets.labels[item] for item in unseen]
     which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     many = "Items occur" if len(names) > 1 else "An item occurs"
-    them = "their places mean" if len(names) > 1 else "its place means"
-    return f"{many} in no answer, so that {them} nothing: {which}."
+    them = "their coordinates are" if len(names) > 1 else "its coordinates are"
+    return f"{many} in no answer, so {them} meaningless: {which}."
 
 
 def _warn_of_gaps(triplets: Triplets) -> None:
-    """Say which numbers were skipped: counting from 1 makes an item 0 that nobody asked about."""
+    """Warn of numbers that do not occur: counting items from 1 creates an unused item 0."""
     if len(triplets.unseen):
         warnings.warn(
-            f"{unseen_items(triplets)} Items are numbered from 0; pass n_objects if that is meant.",
+            f"{unseen_items(triplets)} Items are numbered from 0; pass n_objects if this is "
+            "intended.",
             UserWarning,
             stacklevel=3,
         )

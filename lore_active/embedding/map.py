@@ -1,7 +1,7 @@
-"""A smooth fit: the most probable embedding under the answers' plain logistic likelihood.
+"""MAP embedding: logistic likelihood of the answers, Gaussian prior on the coordinates.
 
-Coordinates are measured in units of the answers' temperature, so a margin m predicts its answer
-with probability 1 / (1 + exp(−m)), and have a Gaussian prior whose variance is 1 / noise.
+Coordinates are in units of the temperature of the answers, so a margin m predicts its answer with
+probability 1 / (1 + exp(−m)), and have independent Gaussian priors with variance 1 / noise.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from lore_active.embedding.pairs import Pairs
 from lore_active.embedding.solver import SolverSettings
 from lore_active.types import Floats
 
-# Relative fall of the objective in one iteration at which a fit ends, and how many it may take.
-ROUGH, FINE = 1e-5, 1e-6
-ROUGH_ITERATIONS, FINE_ITERATIONS = 50, 200
-# Spread of a cold start relative to the prior's: items find their places from the inside.
+# Tolerance (relative decrease of the objective in one iteration) and maximum number of iterations,
+# for cross-validation and for fits that are used.
+CV_TOLERANCE, FINAL_TOLERANCE = 1e-5, 1e-6
+CV_ITERATIONS, FINAL_ITERATIONS = 50, 200
+# Standard deviation of a cold start relative to the prior's: coordinates grow from the centre.
 COLD_SPREAD = 0.3
 
 
 def fits_by_rank(
     pairs: Pairs, count: int, noise: float, most: int, fine: bool, least: int = 1
 ) -> dict[int, tuple[Floats, float]]:
-    """Fits by rank, with their objectives.
+    """MAP embeddings by rank, with their objectives.
 
-    A cold one in `most` dimensions, then without the weakest, down to `least`.
+    A cold fit in `most` dimensions, then refits without the weakest dimension, down to `least`.
     """
     start = spectral_start(pairs, SolverSettings(n_components=most))
     missing = most - start.shape[1]
@@ -46,31 +47,31 @@ def fits_by_rank(
 def fitted(
     pairs: Pairs, count: int, noise: float, start: Floats, fine: bool
 ) -> tuple[Floats, float]:
-    """Most probable embedding on its principal axes, from a start; and the objective there."""
+    """MAP embedding on its principal axes, from a start; and its objective per answer."""
     shape = start.shape
     if not start.size:
         return start, 0.0
-    distance, pull = np.empty(len(pairs.first)), np.empty(len(pairs.first))
-    slope = np.empty(shape)
+    distance, pair_gradient = np.empty(len(pairs.first)), np.empty(len(pairs.first))
+    gradient = np.empty(shape)
     weight = noise / count
 
     def objective(point: Floats) -> tuple[float, Floats]:
         z = point.reshape(shape)
         kernels.distances(z, pairs.first, pairs.second, distance)
-        loss = kernels.answers(distance, pairs.near, pairs.far, pairs.weight, 0.0, pull)
-        kernels.laplacian_times(z, pairs.first, pairs.second, distance, pull, slope)
-        return loss + 0.5 * weight * algebra.inner(z, z), (slope + weight * z).ravel()
+        loss = kernels.answers(distance, pairs.near, pairs.far, pairs.weight, 0.0, pair_gradient)
+        kernels.laplacian_times(z, pairs.first, pairs.second, distance, pair_gradient, gradient)
+        return loss + 0.5 * weight * algebra.inner(z, z), (gradient + weight * z).ravel()
 
-    found = minimize(
+    result = minimize(
         objective,
         np.ascontiguousarray(start).ravel(),
         jac=True,
         method="L-BFGS-B",
         options={
-            "maxiter": FINE_ITERATIONS if fine else ROUGH_ITERATIONS,
-            "ftol": FINE if fine else ROUGH,
+            "maxiter": FINAL_ITERATIONS if fine else CV_ITERATIONS,
+            "ftol": FINAL_TOLERANCE if fine else CV_TOLERANCE,
             "gtol": 0.0,
         },
     )
-    z = found.x.reshape(shape)
-    return algebra.rotated(z, algebra.principal(z)[1]), float(found.fun)
+    z = result.x.reshape(shape)
+    return algebra.rotated(z, algebra.principal(z)[1]), float(result.fun)

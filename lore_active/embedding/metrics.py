@@ -1,4 +1,4 @@
-"""How good an embedding is: on answers, and against a known space."""
+"""Quality of an embedding: accuracy on answers, and error relative to a known space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALIGNMENT_RIDGE = 1e-3
 
 
 def margins(embedding: Floats, triplets: Any) -> Floats:
-    """By how much the farther item is farther, for each answer; negative where it is wrong."""
+    """Margin of each answer: d(anchor, farther) − d(anchor, nearer); negative if mispredicted."""
     answers = as_triplets(triplets, n_objects=len(embedding))
     anchor = embedding[answers.anchor]
     near = np.linalg.norm(anchor - embedding[answers.nearer], axis=1)
@@ -25,7 +25,7 @@ def margins(embedding: Floats, triplets: Any) -> Floats:
 
 
 def objective(embedding: Floats, triplets: Any, settings: SolverSettings) -> float:
-    """What a fit minimises, at this embedding: mean loss of the answers plus rank penalty."""
+    """LORE objective at this embedding: mean logistic loss of the answers plus rank penalty."""
     answers = as_triplets(triplets, n_objects=len(embedding))
     anchor = embedding[answers.anchor]
     near, far = (
@@ -38,14 +38,14 @@ def objective(embedding: Floats, triplets: Any, settings: SolverSettings) -> flo
 
 
 def triplet_accuracy(embedding: Floats, triplets: Any) -> float:
-    """Weighted share of answers that the embedding agrees with; a tie counts half, like a guess."""
+    """Weighted share of answers predicted correctly; a tie counts one half, like a guess."""
     answers = as_triplets(triplets, n_objects=len(embedding))
     margin = margins(embedding, answers)
     return float(np.average(0.5 * (1.0 + np.sign(margin)), weights=answers.weight))
 
 
 def aligned(embedding: Floats, space: Floats) -> Floats:
-    """The embedding mapped linearly onto the known space as closely as it goes."""
+    """Linear least-squares map of the embedding onto the known space."""
     centred = embedding - embedding.mean(axis=0)
     centre = space.mean(axis=0)
     square = centred.T @ centred + ALIGNMENT_RIDGE * np.eye(centred.shape[1])
@@ -53,10 +53,10 @@ def aligned(embedding: Floats, space: Floats) -> Floats:
 
 
 def procrustes_distance(embedding: Floats, space: Floats) -> float:
-    """Normalised Procrustes distance: what alignment leaves, over the embedding's own size."""
+    """Normalised Procrustes distance: residual of the alignment over the embedding's norm."""
     size = np.linalg.norm(embedding - embedding.mean(axis=0))
-    rest = np.linalg.norm(space - aligned(embedding, space))
-    return float(rest / size) if size > 0 else float("inf")
+    residual = np.linalg.norm(space - aligned(embedding, space))
+    return float(residual / size) if size > 0 else float("inf")
 
 
 def psnr(embedding: Floats, space: Floats) -> float:

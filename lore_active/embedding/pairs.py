@@ -1,4 +1,4 @@
-"""Answers in the form that the kernels read: distinct item pairs, and answers between pairs."""
+"""Answers in the representation of the kernels: distinct item pairs, and answers as pairs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lore_active.types import Floats, Indices
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Answer t calls pair `near[t]` the nearer one and pair `far[t]` the farther one.
+    """Answer t says that pair `near[t]` is nearer than pair `far[t]`.
 
     Pair q joins the items `first[q] < second[q]`. Equal answers are merged, their weights added
     and normalised to a sum of 1, and everything is sorted: the same set of answers gives the
-    same arrays, and so the same bits after them, in whatever order the answers came.
+    same arrays, and so bitwise the same fit, in whatever order the answers came.
     """
 
     n_objects: int
@@ -29,7 +29,7 @@ class Pairs:
 
 
 def as_pairs(triplets: Triplets) -> Pairs:
-    """Group validated answers by pairs."""
+    """Convert validated answers to pairs."""
     items = triplets.n_objects
     nearer = _pair_key(triplets.anchor, triplets.nearer, items)
     farther = _pair_key(triplets.anchor, triplets.farther, items)
@@ -46,19 +46,19 @@ def as_pairs(triplets: Triplets) -> Pairs:
     )
 
 
-def _pair_key(one: Indices, other: Indices, items: int) -> NDArray[np.int64]:
-    low = np.minimum(one, other).astype(np.int64)
-    return low * items + np.maximum(one, other)
+def _pair_key(a: Indices, b: Indices, items: int) -> NDArray[np.int64]:
+    low = np.minimum(a, b).astype(np.int64)
+    return low * items + np.maximum(a, b)
 
 
 def _number_pairs(
     nearer: NDArray[np.int64], farther: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct keys in order, and the number of each answer's two keys among them."""
+    """Sorted distinct keys, and the indices of each answer's two keys among them."""
     if items * items > 8 * len(nearer):
         keys, numbers = np.unique(np.concatenate([nearer, farther]), return_inverse=True)
         return keys, numbers[: len(nearer)], numbers[len(nearer) :]
-    # Few items, many answers: marking the pairs in a table is cheaper than sorting the keys.
+    # Few items, many answers: marking the pairs in a table is faster than sorting the keys.
     seen = np.zeros(items * items, dtype=bool)
     seen[nearer] = True
     seen[farther] = True

@@ -1,4 +1,4 @@
-"""Accelerated proximal iterations: from a start to a stationary point of the LORE objective."""
+"""Solver of the LORE objective: from a start to a stationary point, with its settings."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from lore_active.errors import InvalidParameter
 from lore_active.types import Floats
 
 # Coordinates beyond this would overflow when squared and summed.
-WIDEST_START = 1e100
-
-
-# Columns that nothing could fill, and that would fill the memory.
+MAX_COORDINATE = 1e100
+# More columns could not be supported by answers, and would exhaust memory.
 MAX_COMPONENTS = 10_000
 
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """What is minimised, and how exactly.
+    """Objective and accuracy of a fit.
 
-    lam: weight of the rank penalty. power: its exponent p in (0, 1]. margin: by how much the
-    farther item should be farther. tolerance: relative imbalance of the two gradients at which a
-    point counts as stationary. max_iter: iterations that one solve may take. n_components: the
-    most dimensions considered. trim: whether a fit also tries to do without its weakest
-    dimension, which finds lower objectives and lower ranks.
+    lam: weight λ of the rank penalty. power: its exponent p in (0, 1]. margin: margin of the
+    logistic loss, in units of distance. tolerance: relative stationarity residual at which a
+    solve has converged. max_iter: maximum number of iterations of one solve. n_components: maximum
+    number of dimensions. trim: whether a fit also tests removing its weakest dimension, which
+    finds lower objectives and lower ranks.
     """
 
     lam: float = 0.01
@@ -64,9 +62,9 @@ def _require(name: str, value: object, holds: bool, rule: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A point on its principal axes (one column per dimension), and how it was reached.
+    """An embedding on its principal axes (one column per dimension), with solver diagnostics.
 
-    `curvature` is the step size's inverse at the end: a good first guess for a solve nearby.
+    `curvature` is the final inverse step size: a good first value for a similar solve.
     """
 
     embedding: Floats
@@ -79,7 +77,7 @@ class Solution:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions: singular values that are not exactly zero."""
+        """Number of dimensions: nonzero singular values."""
         return len(self.singular_values)
 
 
@@ -90,17 +88,17 @@ def solve(
     curvature: float | None = None,
     goal: float = math.inf,
 ) -> Solution:
-    """Minimise from `start`. With a `goal`, give up early when it is out of reach."""
+    """Minimise the objective from `start`; stop early if `goal` is out of reach."""
     if start.ndim != 2 or start.shape[0] != pairs.n_objects:
         raise InvalidParameter(
-            f"The start has shape {start.shape}, but must have {pairs.n_objects} rows, one for "
-            "each item."
+            f"The start has shape {start.shape}, but must have {pairs.n_objects} rows, one per "
+            "item."
         )
-    if not np.all(np.abs(start) <= WIDEST_START):
+    if not np.all(np.abs(start) <= MAX_COORDINATE):
         raise InvalidParameter(
-            f"The start holds values that are not finite or beyond {WIDEST_START:g}."
+            f"The start has values that are not finite or larger than {MAX_COORDINATE:g}."
         )
-    embedding, scale, objective, off, iterations, curvature = descend(
+    embedding, scale, objective, residual, iterations, curvature = descend(
         np.array(start, dtype=np.float64, order="C"),
         pairs.first,
         pairs.second,
@@ -112,7 +110,7 @@ def solve(
         float(settings.power),
         float(settings.tolerance),
         int(settings.max_iter),
-        # The mean loss bends about as much as one item's share of the answers.
+        # The curvature of the mean loss is about one item's share of the answers.
         float(curvature if curvature is not None else 0.5 / pairs.n_objects),
         float(goal),
     )
@@ -120,8 +118,8 @@ def solve(
         embedding=embedding,
         singular_values=scale,
         objective=objective,
-        stationarity=off,
+        stationarity=residual,
         iterations=iterations,
-        converged=off <= settings.tolerance,
+        converged=residual <= settings.tolerance,
         curvature=curvature,
     )

@@ -1,1 +1,1 @@
-"""The learner: asks, takes in answers, refits, audits, decides."""
+"""The learner: selects questions, fits answers, estimates the rank, decides when to stop."""

@@ -1,19 +1,19 @@
-"""How often the learner looks again: when audits and refits are due."""
+"""Schedule of the learner: when audits and refits are due."""
 
 from __future__ import annotations
 
-# An audit is due when there are this many times the answers of the last one; the first when every
-# item has been an anchor about twice.
+# An audit is due when the number of answers has grown by this factor since the last one; the
+# first, at this many answers per item.
 AUDIT_GROWTH = 1.08
 FIRST_AUDIT = 2
 REFIT_EVERY = 10
 REFIT_SHARE = 0.01
-# Where audits take long, they may take this share of the time; those that take no longer than
-# UNNOTICED_SECONDS are made whenever they are due.
+# Maximum share of computing time for long audits; audits of at most UNNOTICED_SECONDS are not
+# limited.
 AUDIT_TIME = 0.25
 UNNOTICED_SECONDS = 5.0
 
 
 def rest_after_audit(seconds: float) -> float:
-    """Seconds that belong to the answers after an audit that took so long."""
+    """Seconds to wait before the next audit, after one that took `seconds`."""
     return max(0.0, seconds - UNNOTICED_SECONDS) * (1.0 - AUDIT_TIME) / AUDIT_TIME

@@ -1,6 +1,6 @@
-"""Every question asked and every answer given, in order; nothing in it is ever taken back.
+"""History of a learner: all questions, answers and events, in order and append-only.
 
-Kept as rows of numbers; questions and answers are made of them when somebody wants one.
+Stored as rows of numbers; `Question` and `Answer` objects are created on demand.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from lore_active.questions.question import (
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 STATES = ("open", "answered", "skipped")
 OPEN, ANSWERED, SKIPPED = range(3)
-# What happens; the first question asked is question 0, the first answer given answer 0, and so on.
+# Kinds of events; questions and answers are numbered from 0 in the order of their events.
 KINDS = ("ask", "answer", "refit", "audit")
 
 
 class History:
-    """Questions with their states ("open", "answered", "skipped"), answers, and what happened when.
+    """Questions with their states ("open", "answered", "skipped"), answers, and events.
 
-    `seed` is what all questions were drawn with. `as_anchor` and `as_option` count how often each
-    item was asked about.
+    `seed` is the seed of the learner. `as_anchor` and `as_option` count how often each item was
+    the anchor or an option of a question.
     """
 
     def __init__(self, n_objects: int, seed: int) -> None:
@@ -61,15 +61,15 @@ class History:
         self.as_option = np.zeros(n_objects, dtype=np.int64)
         self._numbers: dict[str, int] = {}
         self._taken = AskedSet()
-        # How many answers are among them.
+        # Number of answers whose keys are in the asked set.
         self._merged = 0
-        # Participants whose questions are free again.
+        # Participants whose questions may be asked again.
         self.released: set[str] = set()
 
     # ---- questions ------------------------------------------------------------------------------
 
     def enter(self, query: Question, state: str = "open") -> int:
-        """Take note of a question; it gets the next number, whatever number it has."""
+        """Append a question; it gets the next id, whatever its own id is."""
         if query.seed[0] != self.seed:
             raise InvalidParameter(f"The question's seed is {query.seed}, but must be {self.seed}.")
         self.as_anchor[query.anchor] += 1
@@ -85,7 +85,7 @@ class History:
         )
 
     def query(self, number: int) -> Question:
-        """A question by its number."""
+        """Look up a question by its id."""
         row = self.asked.rows[self._known(number)].item()
         anchor, left, right, purpose, _, version, draw, repeats, score, margin = row
         return Question(
@@ -106,7 +106,7 @@ class History:
         return bool(self.asked.rows["state"][self._known(number)] == ANSWERED)
 
     def skip(self, number: int) -> None:
-        """Nobody will answer this question."""
+        """Mark a question as one that will not be answered."""
         if self.answered(number):
             raise AlreadyAnswered(
                 f"Question {number} has been answered already and cannot be skipped."
@@ -114,9 +114,9 @@ class History:
         self.asked.rows["state"][number] = SKIPPED
 
     def out(self) -> list[int]:
-        """The questions that are with somebody."""
-        found: list[int] = np.flatnonzero(self.asked.rows["state"] == OPEN).tolist()
-        return found
+        """Ids of the pending questions."""
+        pending: list[int] = np.flatnonzero(self.asked.rows["state"] == OPEN).tolist()
+        return pending
 
     def rows(self, numbers: Sequence[int]) -> Questions:
         """Questions as rows (anchor, left, right)."""
@@ -131,7 +131,7 @@ class History:
     # ---- answers --------------------------------------------------------------------------------
 
     def tell(self, number: int, side: Side, participant: str | None) -> Answer:
-        """What an answer to a question says; the question is then closed."""
+        """Mark a question as answered, and return its answer."""
         asked = self.query(number)
         if side not in ("left", "right"):
             raise InvalidParameter(f"side is {side!r}, but must be 'left' or 'right'.")
@@ -144,32 +144,32 @@ class History:
         return Answer(number, asked.anchor, nearer, farther, participant)
 
     def add(self, answer: Answer) -> int:
-        """Keep an answer; its place among all of them."""
+        """Append an answer, and return its index."""
         query = NOTHING if answer.query is None else answer.query
         items = (answer.anchor, answer.nearer, answer.farther)
         return self.given.append((*items, query, self._number(answer.participant)))
 
     def answer(self, place: int) -> Answer:
-        """An answer by its place."""
-        anchor, nearer, farther, query, who = self.given.rows[place].item()
+        """Look up an answer by its index."""
+        anchor, nearer, farther, query, number = self.given.rows[place].item()
         return Answer(
             None if query == NOTHING else query,
             *(anchor, nearer, farther),
-            None if who == NOTHING else self.participants[who],
+            None if number == NOTHING else self.participants[number],
         )
 
     def taken(self, out: Sequence[int]) -> AskedSet:
-        """Keys of questions that have an answer or are out; skipped and lapsed ones are free."""
+        """Keys of answered and pending questions; skipped and expired ones may be asked again."""
         rows = self.given.rows[self._merged :]
         if self.released:
-            free = [self._numbers[one] for one in self.released if one in self._numbers]
+            free = [self._numbers[name] for name in self.released if name in self._numbers]
             rows = rows[~np.isin(rows["participant"], free)]
         self._taken |= keys(_items(rows, "anchor", "nearer", "farther"), self.n_objects)
         self._merged = len(self.given)
         return self._taken | keys(self.rows(out), self.n_objects)
 
     def release(self, participants: Iterable[str]) -> None:
-        """Let what these participants answered be asked again."""
+        """Allow the questions that these participants answered to be asked again."""
         self.released.update(participants)
         self._taken, self._merged = AskedSet(), 0
 
@@ -181,24 +181,24 @@ class History:
             self.participants.append(participant)
         return self._numbers[participant]
 
-    # ---- what happened --------------------------------------------------------------------------
+    # ---- events ---------------------------------------------------------------------------------
 
     def note(self, kind: str) -> None:
-        """Something happened: a question was asked, an answer given, a refit or an audit made."""
+        """Append an event: "ask", "answer", "refit" or "audit"."""
         self.occurred.append(KINDS.index(kind))
 
     def events(self) -> Iterator[tuple[str, int]]:
-        """What happened: ("ask", query), ("answer", place), ("refit", 0) or ("audit", 0)."""
-        asked = given = 0
+        """Iterate over events: ("ask", id), ("answer", index), ("refit", 0) or ("audit", 0)."""
+        asked = answers = 0
         for code in self.occurred.rows:
             kind, which = KINDS[code], 0
             if kind == "ask":
                 which, asked = asked, asked + 1
             elif kind == "answer":
-                which, given = given, given + 1
+                which, answers = answers, answers + 1
             yield kind, which
 
-    # ---- as a whole -----------------------------------------------------------------------------
+    # ---- snapshots ------------------------------------------------------------------------------
 
     def take(
         self,
@@ -207,7 +207,7 @@ class History:
         occurred: NDArray[Any],
         participants: Sequence[str],
     ) -> None:
-        """Everything of another ledger of the same items, into one in which there is nothing."""
+        """Load the rows of another history of the same items into this empty one."""
         self.asked.extend(asked)
         self.given.extend(given)
         self.occurred.extend(occurred)

@@ -1,7 +1,7 @@
-"""`Learner`: asks, takes in answers, knows the rank and when to stop. No I/O and no clock.
+"""`Learner`: the ask-and-tell interface to an adaptive triplet experiment. No I/O and no clock.
 
-One module, though long: it is the whole public face of the learner, each method a few lines over
-the modules that do the work.
+One module, though long: it is the whole public interface of the learner, each method a few lines
+over the modules that do the work.
 """
 
 from __future__ import annotations
@@ -45,24 +45,70 @@ from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import Verdict, verdict
 from lore_active.types import Floats, Mapper
 
-# Share of active questions about one dimension more when the evidence is against it already, and
-# what that is judged by.
+# Exploration share at rank + 1 once the evidence is already clearly against that dimension, and
+# the rule by which it counts as clear.
 EXPLORATION_WHEN_CLEAR = 0.1
 CLEAR = RankSettled(confidence=0.995)
 
 
 class Learner:
-    """The engine between answers and questions.
+    """Adaptive learner: selects questions, fits the answers, and decides when to stop.
 
-    n_objects: number of items. seed: of every random choice; the same seed and the same calls give
-    the same queries, embeddings and decisions. selector: picks the active questions. stopping: the
-    rule behind `decision`. least_random: share of random questions that stays when the model has
-    earned full trust; they keep the accuracy honest. widen: share of active questions that are
-    chosen for a model with one dimension more than the answers support, until the rank is clear.
-    source: where questions come from; all there are, if not given. lam: the weight of the rank
-    penalty in every published fit; cross-validated, if not given. mapper: runs an audit's
-    independent fits; an executor's `map` runs them side by side, with the same outcome to the last
-    bit.
+    The learner is deterministic: the same seed and the same sequence of calls give the same
+    questions, embeddings and decisions. It never acts by itself: the caller asks, tells, and runs
+    an audit or a refit when `due` says so.
+
+    Parameters
+    ----------
+    n_objects : int
+        Number of items, at least 4. Items are numbered from 0.
+    seed : int, default 0
+        Seed of every random choice.
+    selector : Selector, optional
+        Acquisition function that selects the active questions; `FisherSelector` by default.
+    stopping : StoppingRule, optional
+        Rule behind `decision`; `RankSettled` by default.
+    min_random : float, default 0.10
+        Minimum random share: the share of uniformly random questions that remains when the
+        acquisition model predicts well. Accuracy is estimated from these questions.
+    exploration_share : float, default 0.5
+        Share of the active batches that are selected with an acquisition model of one dimension
+        more, until the evidence against that dimension is clear.
+    source : QuestionSource, optional
+        Where questions come from; all possible triplets by default.
+    lam : float, optional
+        Weight λ of the rank penalty in every published fit; chosen by cross-validation by default.
+    mapper : callable, optional
+        Runs the independent fits of an audit, like the built-in `map`. The `map` method of an
+        executor runs them in parallel, with bitwise identical results.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is outside its allowed range.
+
+    Examples
+    --------
+    >>> from lore_active import Learner
+    >>> learner = Learner(n_objects=5, seed=7)
+    >>> [question] = learner.ask()
+    >>> question.purpose
+    'cover'
+    >>> learner.tell(question.id, "left")
+    >>> learner.counted
+    1
+
+    Answers collected earlier count as well; with enough of them an audit is due, which
+    estimates the rank and publishes the first model:
+
+    >>> learner.add([[a, (a + 1) % 5, (a + 2) % 5] for a in range(5)] * 2)
+    >>> learner.due()
+    'audit'
+    >>> audit = learner.audit()
+    >>> learner.estimate.version, learner.estimate.rank == audit.rank
+    (1, True)
+    >>> learner.decision.stop
+    False
     """
 
     def __init__(
@@ -79,7 +125,10 @@ class Learner:
     ) -> None:
         if not 4 <= n_objects <= MAX_ITEMS:
             raise InvalidParameter(f"n_objects is {n_objects}, but must be from 4 to {MAX_ITEMS}.")
-        for name, share in (("least_random", min_random), ("widen", exploration_share)):
+        for name, share in (
+            ("min_random", min_random),
+            ("exploration_share", exploration_share),
+        ):
             if not 0.0 <= share <= 1.0:
                 raise InvalidParameter(f"{name} is {share!r}, but must be from 0 to 1.")
         if lam is not None and not 0.0 < lam < np.inf:
@@ -105,24 +154,60 @@ class Learner:
     # ---- asking ---------------------------------------------------------------------------------
 
     def ask(self, n: int = 1, pending: Iterable[int] | None = None) -> list[Question]:
-        """The next `n` questions, best first; fewer only when no new question is left.
+        """Select and record the next questions.
 
-        `pending` names the queries that are still out with somebody; without it, all that were
-        asked and not told. Questions that are no longer pending may be asked again.
+        Parameters
+        ----------
+        n : int, default 1
+            How many questions to select.
+        pending : iterable of int, optional
+            Ids of the questions that participants are working on; by default all questions that
+            were asked but not answered or skipped. The selector treats pending questions as
+            answered. Other unanswered questions may be asked again.
+
+        Returns
+        -------
+        list of Question
+            In the order in which they should be asked. Fewer than `n` only when no new question
+            remains.
+
+        Raises
+        ------
+        InvalidParameter
+            If `n` is less than 1.
         """
         seed = (self.seed, self._asks)
         asked = []
-        for one in self.proposal(n, pending)():
-            anchor, left, right = (int(item) for item in one.row)
-            asked.append(self._record(anchor, left, right, one.purpose, one.score, seed, None))
+        for proposal in self.proposal(n, pending)():
+            anchor, left, right = (int(item) for item in proposal.row)
+            asked.append(
+                self._record(anchor, left, right, proposal.purpose, proposal.score, seed, None)
+            )
         return asked
 
     def proposal(
         self, n: int = 1, pending: Iterable[int] | None = None
     ) -> Callable[[], list[proposals.Proposal]]:
-        """What `ask` would choose now, chosen when it is called, be it later or in another thread.
+        """Prepare a selection without recording it, to be run later or in another thread.
 
-        It counts as having asked, but nothing is recorded: for checking questions asked before.
+        Used to verify a recorded selection. It advances the random state exactly as `ask` does.
+
+        Parameters
+        ----------
+        n : int, default 1
+            How many questions to select.
+        pending : iterable of int, optional
+            As in `ask`.
+
+        Returns
+        -------
+        callable
+            Computes, when it is called, the list of proposals that `ask` would record now.
+
+        Raises
+        ------
+        InvalidParameter
+            If `n` is less than 1.
         """
         if n < 1:
             raise InvalidParameter(f"n is {n}, but must be 1 or more.")
@@ -133,14 +218,48 @@ class Learner:
         return partial(proposals.sides_drawn, self._chooser(n, known, rng), rng)
 
     def repeat(self, query: int) -> Question:
-        """An earlier question once more, sides swapped: tells how consistent people are."""
+        """Record an earlier question again with the options swapped, to measure consistency.
+
+        Parameters
+        ----------
+        query : int
+            Id of the earlier question.
+
+        Returns
+        -------
+        Question
+            The new question, with purpose "repeat".
+
+        Raises
+        ------
+        UnknownQuestion
+            If there is no question with this id.
+        """
         old = self.query(query)
         return self._record(
             old.anchor, old.right, old.left, "repeat", 0.0, (self.seed, self._asks), old.id
         )
 
     def issue(self, anchor: int, left: int, right: int, purpose: Purpose = "random") -> Question:
-        """Take note of a question that somebody else chose."""
+        """Record a question that was selected elsewhere.
+
+        Parameters
+        ----------
+        anchor, left, right : int
+            Three different items.
+        purpose : str, default "random"
+            What the question is for. "random" and "cover" claim that the choice did not depend on
+            a model: answers to these questions are used to estimate accuracy.
+
+        Returns
+        -------
+        Question
+
+        Raises
+        ------
+        InvalidTriplets
+            If the items are not three different items of this learner.
+        """
         as_triplets([[anchor, left, right]], n_objects=self.n_objects)
         return self._record(anchor, left, right, purpose, 0.0, (self.seed, self._asks), None)
 
@@ -192,24 +311,68 @@ class Learner:
         self._counts.predict(query.margin if query.version else None)
         return query
 
-    # ---- being told -----------------------------------------------------------------------------
+    # ---- answers --------------------------------------------------------------------------------
 
     def tell(self, query: int, side: Side, participant: str | None = None) -> None:
-        """An answer to a question, in any order and however late."""
+        """Record the answer to a question; answers may arrive late and in any order.
+
+        Parameters
+        ----------
+        query : int
+            Id of the question.
+        side : {"left", "right"}
+            The option that was chosen as nearer to the anchor.
+        participant : str, optional
+            Who answered; needed for `exclude`.
+
+        Raises
+        ------
+        UnknownQuestion
+            If there is no question with this id.
+        AlreadyAnswered
+            If the question has been answered before.
+        InvalidParameter
+            If `side` is neither "left" nor "right".
+        """
         self._append(self._history.tell(query, side, participant))
 
     def skip(self, query: int) -> None:
-        """Nobody will answer this one; it may be asked again."""
+        """Record that a question will not be answered, so that it may be asked again.
+
+        Parameters
+        ----------
+        query : int
+            Id of the question.
+
+        Raises
+        ------
+        UnknownQuestion
+            If there is no question with this id.
+        AlreadyAnswered
+            If the question has been answered.
+        """
         self._history.skip(query)
 
     def add(self, triplets: Any, participant: str | None = None) -> None:
-        """Answers brought from outside: rows (anchor, nearer, farther) of item numbers.
+        """Add imported answers, which were not given to questions of this learner.
 
-        Here answers are counted one by one: a weight of 3 is three answers, and weights that are
-        not whole numbers are refused.
+        Parameters
+        ----------
+        triplets : array-like, data frame, file path or Triplets
+            Rows (anchor, nearer, farther) of item numbers; see `as_triplets`. An answer of weight
+            3 counts as three answers; weights must be whole numbers.
+        participant : str, optional
+            Who gave these answers.
+
+        Raises
+        ------
+        InvalidTriplets
+            If the answers cannot be read, or a weight is not a whole number.
         """
-        brought = as_triplets(triplets, n_objects=self.n_objects, labels=()).repeated("Learner.add")
-        for a, i, j in zip(brought.anchor, brought.nearer, brought.farther, strict=True):
+        imported = as_triplets(triplets, n_objects=self.n_objects, labels=()).repeated(
+            "Learner.add"
+        )
+        for a, i, j in zip(imported.anchor, imported.nearer, imported.farther, strict=True):
             self._append(Answer(None, int(a), int(i), int(j), participant))
 
     def _append(self, answer: Answer) -> None:
@@ -218,9 +381,16 @@ class Learner:
         self._count(answer)
 
     def exclude(self, *participants: str, release: bool = False) -> None:
-        """Leave these participants' answers out, as if they had never been given.
+        """Exclude participants, and recompute the state as if they had never answered.
 
-        With `release`, the questions that they answered may be asked again.
+        Every event is replayed without their answers, with all refits and audits.
+
+        Parameters
+        ----------
+        *participants : str
+            Whose answers no longer count.
+        release : bool, default False
+            Whether the questions that they answered may be asked again.
         """
         self._excluded.update(participants)
         if release:
@@ -228,16 +398,31 @@ class Learner:
         self._rebuild()
 
     def restore(self, participant: str) -> None:
-        """Take an excluded participant's answers back in."""
+        """Undo the exclusion of a participant, and recompute the state.
+
+        Parameters
+        ----------
+        participant : str
+            Whose answers count again.
+        """
         self._excluded.discard(participant)
         self._rebuild()
 
     # ---- learning -------------------------------------------------------------------------------
 
     def due(self, resting: bool = False) -> Literal["audit", "refit"] | None:
-        """What should be done now: an audit, a refit, or nothing.
+        """Say which computation is due.
 
-        While `resting` from an audit that took long, the next one waits; refits do not.
+        Parameters
+        ----------
+        resting : bool, default False
+            Whether audits should be postponed because the last one took long. Refits are not.
+
+        Returns
+        -------
+        {"audit", "refit"} or None
+            "audit" once there are two answers per item, and then after every 8 % more answers;
+            "refit" after 10 new answers, or 1 % of all answers if that is more.
         """
         count = len(self._counts)
         if not self._audits:
@@ -247,12 +432,29 @@ class Learner:
         return "refit" if self.unfitted >= max(REFIT_EVERY, REFIT_SHARE * count) else None
 
     def audit(self) -> Audit:
-        """Cross-validate: rank, λ and the evidence; then publish the fit at that rank."""
+        """Estimate rank and λ by cross-validation over ranks, and publish the fit as a new model.
+
+        Returns
+        -------
+        Audit
+            The chosen rank and λ, with the evidence for every rank.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are no answers yet.
+        """
         self._history.note("audit")
         return self._audit()
 
     def refit(self) -> None:
-        """Fit all answers at the audited rank and λ, from the last fit; publish."""
+        """Fit all answers at the rank and λ of the last audit, and publish a new model.
+
+        Raises
+        ------
+        InvalidParameter
+            If there has been no audit yet.
+        """
         if not self._audits:
             raise InvalidParameter("There is no audit yet: call audit() before the first refit().")
         self._history.note("refit")
@@ -262,7 +464,7 @@ class Learner:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
-        found, acquisition = updates.audited(
+        audit, acquisition = updates.audited(
             triplets,
             self._counts.model_independent,
             self.seed,
@@ -271,9 +473,9 @@ class Learner:
             self.lam,
             self.mapper,
         )
-        self._audits.append(found)
-        self._publish(found.solution, acquisition)
-        return found
+        self._audits.append(audit)
+        self._publish(audit.solution, acquisition)
+        return audit
 
     def _refit(self) -> None:
         triplets, model = self._triplets(), self._model
@@ -298,11 +500,11 @@ class Learner:
             len(self._counts),
         )
 
-    # ---- what is known --------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------
 
     @property
     def estimate(self) -> Estimate:
-        """The model as it stands, with its evidence and its accuracy on questions not yet used."""
+        """The current model with its evidence and its prequential accuracy."""
         model = self._model
         empty = np.zeros((self.n_objects, 0))
         last = self._audits[-1] if self._audits else None
@@ -321,27 +523,37 @@ class Learner:
         )
 
     def uncertainty(self) -> Floats | None:
-        """Each item's covariance among the axes: an ellipse in any two of them."""
+        """Compute the covariance of each item's coordinates.
+
+        Returns
+        -------
+        array of shape (n_objects, rank, rank), or None
+            One covariance matrix for each item, relative to the other items; None before the first
+            audit, at rank 0, and where there are too many coordinates.
+        """
         if self._model is None:
             return None
         return item_covariances(self._selector_state([], set()))
 
     @property
     def progressive(self) -> Proportion:
-        """Share of the latest random questions that were predicted right before being answered."""
+        """Share of recent random questions predicted correctly before their answers were used.
+
+        A question without a prediction (no dimension reported, or a tie) counts one half.
+        """
         return self._counts.progressive
 
     @property
     def prequential(self) -> Proportion:
-        """Prequential accuracy: of the latest random questions that a map predicted, those right.
+        """Prequential accuracy: like `progressive`, over the questions with a prediction only.
 
-        Unlike `progressive`, it leaves out those asked while no dimension was reported.
+        It omits random questions that were asked while no dimension was reported, and ties.
         """
         return self._counts.prequential
 
     @property
     def held_out(self) -> Proportion:
-        """Share of the answers to unselected questions that fits without them predict right."""
+        """Cross-validated accuracy of the acquisition model on model-independent questions."""
         if self._model is None:
             return wilson(0.0, 0)
         acquisition = self._model.acquisition
@@ -349,12 +561,15 @@ class Learner:
 
     @property
     def ceiling(self) -> float | None:
-        """How often a perfect model could be right, from how often people repeat themselves."""
+        """Noise ceiling: the accuracy of a perfect model, estimated from repeated questions.
+
+        None until enough questions have been repeated.
+        """
         return self._counts.ceiling
 
     @property
     def decision(self) -> Decision:
-        """Stop or go on, and why."""
+        """The decision of the stopping rule, with its criteria."""
         seen = len(self._counts.items)
         return self.stopping.decide(
             Progress(self.n_objects, len(self._counts), seen, self._audits, self.held_out)
@@ -362,7 +577,7 @@ class Learner:
 
     @property
     def findings(self) -> Findings | None:
-        """What the verdict of a study rests on; None before the first audit."""
+        """The results on which the verdict is based; None before the first audit."""
         return findings(self.decision, self._audits)
 
     @property
@@ -382,7 +597,7 @@ class Learner:
 
     @property
     def random_share(self) -> float:
-        """Share of random questions: all at chance, falling as the model earns trust."""
+        """Current random share: 1 at chance accuracy, falling to `min_random` at 70 % correct."""
         if self._model is None or self._model.acquisition.judged < 10:
             return 0.5
         trust = min(1.0, max(0.0, (self._model.acquisition.accuracy - 0.5) / 0.2))
@@ -390,7 +605,7 @@ class Learner:
 
     @property
     def exploration_now(self) -> float:
-        """Share of active questions about one dimension more: few, once the rank is clear."""
+        """Current exploration share at rank + 1; at most 0.1 once the rank is clear."""
         return (
             min(self.exploration_share, EXPLORATION_WHEN_CLEAR)
             if CLEAR.clear(self._audits)
@@ -398,11 +613,17 @@ class Learner:
         )
 
     def query(self, query: int) -> Question:
-        """One question by its number."""
+        """Look up a question by its id.
+
+        Raises
+        ------
+        UnknownQuestion
+            If there is no question with this id.
+        """
         return self._history.query(query)
 
     def knows(self, query: int) -> bool:
-        """Whether there is a question of this number."""
+        """Whether there is a question with this id."""
         return 0 <= query < len(self._history.asked)
 
     def answered(self, query: int) -> bool:
@@ -411,35 +632,35 @@ class Learner:
 
     @property
     def model(self) -> Model | None:
-        """The model as published last; None before the first audit."""
+        """The most recently published model; None before the first audit."""
         return self._model
 
     @property
     def queries(self) -> tuple[Question, ...]:
-        """Every question so far."""
+        """All questions asked so far."""
         return tuple(map(self._history.query, range(len(self._history.asked))))
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """Every answer so far, those of excluded participants too."""
+        """All answers so far, including those of excluded participants."""
         return tuple(map(self._history.answer, range(len(self._history.given))))
 
     @property
     def counted(self) -> int:
-        """How many answers count: not those of excluded participants."""
+        """Number of answers that count: without catch trials and excluded participants."""
         return len(self._counts)
 
     @property
     def unfitted(self) -> int:
-        """How many of the answers that count are not in the model; 0 before there is one."""
+        """Number of counted answers that the model has not been fitted to; 0 without a model."""
         return 0 if self._model is None else len(self._counts) - self._model.up_to
 
     @property
     def audits(self) -> tuple[Audit, ...]:
-        """Every audit so far."""
+        """All audits so far."""
         return tuple(self._audits)
 
-    # ---- inside ---------------------------------------------------------------------------------
+    # ---- internals ------------------------------------------------------------------------------
 
     def _selector_state(self, out: Sequence[int], taken: Set[int]) -> SelectorState:
         model = self._model
@@ -453,7 +674,22 @@ class Learner:
         )
 
     def objective(self, embedding: Floats) -> float:
-        """What the published fit minimises, at another embedding of the same answers."""
+        """Evaluate the objective of the published fit at another embedding of the same answers.
+
+        Parameters
+        ----------
+        embedding : array of shape (n_objects, n_dimensions)
+            Coordinates of the items.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no model yet.
+        """
         triplets, model = self._triplets(), self._model
         if triplets is None or model is None:
             raise InvalidParameter("There is no model yet: call audit() first.")
@@ -465,20 +701,20 @@ class Learner:
         return as_triplets(self._counts.rows, n_objects=self.n_objects)
 
     def _count(self, answer: Answer) -> None:
-        """Let an answer count, unless its participant is left out."""
+        """Count an answer, unless its participant is excluded."""
         if answer.participant is None or answer.participant not in self._excluded:
             query = None if answer.query is None else self._history.query(answer.query)
             self._counts.count(answer, query)
 
     def _forget(self) -> None:
-        """Back to before the first answer counted; what was asked and said is kept."""
+        """Reset everything that was computed from answers; the history is kept."""
         self._counts = RunningCounts()
         self._audits: list[Audit] = []
         self._model = None
         self._version = 0
 
     def _rebuild(self) -> None:
-        """Go through everything that happened again, with the exclusions as they are now."""
+        """Replay all events with the current exclusions."""
         self._forget()
         for kind, which in self._history.events():
             if kind == "ask":

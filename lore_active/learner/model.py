@@ -1,4 +1,4 @@
-"""A model as it is published: an embedding with its version, and what can be read off it."""
+"""Published models: a versioned embedding, its alignment and its uncertainty."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lore_active.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """An embedding on principal axes, and the version of it that predicted and selected.
+    """An embedding on principal axes, with the version under which it predicts and selects.
 
-    `picture` is the same embedding turned to lie on the previous version, so that a drawing of it
-    does not spin. `asker` is the model of the same answers that selects questions. `up_to` is the
-    number of answers fitted.
+    `aligned` is the same embedding, rotated by Procrustes alignment to the previous version, so
+    that a plot of it does not spin. `acquisition` is the model of the same answers that selects
+    questions. `up_to` is the number of answers that were fitted.
     """
 
     version: int
@@ -45,7 +45,7 @@ class Model:
 
 
 def sign_aligned(embedding: Floats, previous: Floats | None) -> Floats:
-    """Principal axes in the order and with the signs that fit the previous version best."""
+    """Flip principal axes to match the previous version; else, largest coordinates positive."""
     if embedding.shape[1] == 0:
         return embedding
     largest = np.abs(embedding).argmax(axis=0)
@@ -57,25 +57,25 @@ def sign_aligned(embedding: Floats, previous: Floats | None) -> Floats:
 
 
 def procrustes_aligned(embedding: Floats, previous: Floats | None) -> Floats:
-    """The embedding turned and mirrored to lie on the previous picture as closely as it can."""
+    """Rotate and reflect the embedding to match the previous aligned one (Procrustes)."""
     if previous is None or embedding.shape[1] == 0 or previous.shape[1] == 0:
         return embedding
     columns = max(embedding.shape[1], previous.shape[1])
-    one, other = (np.pad(z, ((0, 0), (0, columns - z.shape[1]))) for z in (embedding, previous))
-    left, _, right = np.linalg.svd(one.T @ other)
-    # With as many axes as before this is a rotation; a new axis stays an axis of its own.
+    padded, target = (np.pad(z, ((0, 0), (0, columns - z.shape[1]))) for z in (embedding, previous))
+    left, _, right = np.linalg.svd(padded.T @ target)
+    # With the same number of axes this is a rotation; a new axis remains a separate axis.
     return (
-        np.asarray((one @ (left @ right))[:, : embedding.shape[1]])
+        np.asarray((padded @ (left @ right))[:, : embedding.shape[1]])
         if (embedding.shape[1] >= previous.shape[1])
         else np.asarray(embedding)
     )
 
 
 def item_covariances(known: SelectorState) -> Floats | None:
-    """Each item's covariance among the axes (items × rank × rank), or None when too many items.
+    """Covariance of each item's coordinates (items × rank × rank); None for too many coordinates.
 
-    What no answer can tell, the space's position and turn, is projected out: the ellipses show
-    where an item may lie relative to the others.
+    Translations and rotations, which no answer can identify, are projected out: the ellipses show
+    the uncertainty of an item relative to the others.
     """
     z = known.embedding
     items, rank = z.shape
@@ -101,7 +101,38 @@ def item_covariances(known: SelectorState) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """All that is known now; `ceiling` is how often a perfect model could be right."""
+    """The current results of a learner.
+
+    Attributes
+    ----------
+    version : int
+        Version of the model; 0 before the first audit.
+    answers : int
+        Number of answers that count.
+    rank : int
+        Number of dimensions of the published embedding.
+    lam, temperature : float
+        Weight of the rank penalty, and scale of the margins at which they predict best.
+    embedding : array of shape (n_objects, rank)
+        Coordinates on the principal axes, strongest first.
+    aligned : array of shape (n_objects, rank)
+        The same, aligned to the previous version for plotting.
+    spectrum : array of shape (rank,)
+        Singular values of the embedding.
+    evidence : tuple of RankEvidence
+        Held-out log-loss of every rank in the last audit.
+    progressive : Proportion
+        Accuracy on recent random questions, predicted before the answers were used.
+    ceiling : float or None
+        Noise ceiling; None until enough questions have been repeated.
+
+    Examples
+    --------
+    >>> from lore_active import Learner
+    >>> estimate = Learner(n_objects=4).estimate
+    >>> estimate.version, estimate.rank, estimate.embedding.shape
+    (0, 0, (4, 0))
+    """
 
     version: int
     answers: int

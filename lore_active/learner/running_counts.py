@@ -1,4 +1,4 @@
-"""The answers that count, and what they tell at once: accuracy of predictions, consistency."""
+"""Running counts over the answers that count: prequential accuracy and repeat consistency."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from lore_active.data.row_table import NOTHING, RowTable
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.significance import Proportion, wilson
 
-# Random questions that tell how good the model is now.
+# Number of recent random questions over which accuracy is computed.
 WINDOW = 200
-# Questions asked twice before consistency is spoken of.
+# Minimum number of repeated questions for a noise ceiling.
 MIN_REPEATS = 10
 
 
 class RunningCounts:
-    """Grows answer by answer; begun anew when a participant is excluded or taken back.
+    """Counts that are updated answer by answer, and rebuilt when exclusions change.
 
-    `items` are those that occur in an answer.
+    `items` is the set of items that occur in an answer.
     """
 
     def __init__(self) -> None:
         self.items: set[int] = set()
-        # By query: the margin predicted when it was asked (NaN: there was no model), and whether
+        # By question: the margin predicted when it was asked (NaN: there was no model), and whether
         # the left option was chosen.
         self._predictions = RowTable(np.float64)
         self._left = RowTable(np.int8)
         self._rows = RowTable((np.int64, 3))
-        self._unselected = RowTable(np.bool_)
+        self._model_independent = RowTable(np.bool_)
         self._hits: deque[float] = deque(maxlen=WINDOW)
         self._predicted: deque[float] = deque(maxlen=WINDOW)
         self._agreed = 0
@@ -40,16 +40,16 @@ class RunningCounts:
         return len(self._rows)
 
     def predict(self, margin: float | None) -> None:
-        """Take note of what the model of the time predicts for the next question, if there is one.
+        """Record the margin that the current model, if any, predicts for the next question.
 
-        Done for all questions in the order in which they are asked.
+        Called for every question in the order in which they are asked.
         """
         self._predictions.append(np.nan if margin is None else margin)
         self._left.append(NOTHING)
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """The predicted margins of all questions; NaN where there was no model."""
+        """Predicted margins of all questions; NaN where there was no model."""
         return self._predictions.rows
 
     @predictions.setter
@@ -58,13 +58,13 @@ class RunningCounts:
         self._left.extend(np.full(len(margins), NOTHING))
 
     def count(self, answer: Answer, query: Question | None) -> None:
-        """Let an answer count: for the fit, for the accuracy, for consistency."""
+        """Count an answer for the fit, for the accuracy and for the consistency."""
         if query is not None and query.purpose == "catch":
             return
         row = (answer.anchor, answer.nearer, answer.farther)
         self.items.update(row)
         self._rows.append(row)
-        self._unselected.append(query is None or query.purpose in ("cover", "random"))
+        self._model_independent.append(query is None or query.purpose in ("cover", "random"))
         if query is None:
             return
         chose_left = answer.nearer == query.left
@@ -88,22 +88,22 @@ class RunningCounts:
 
     @property
     def model_independent(self) -> NDArray[np.bool_]:
-        """Which of the rows answer questions that no model picked: fair ones to judge one by."""
-        return self._unselected.rows
+        """Which rows answer questions that no model selected: an unbiased test set."""
+        return self._model_independent.rows
 
     @property
     def progressive(self) -> Proportion:
-        """Share of the latest random questions that were predicted right before being answered."""
+        """Share of recent random questions predicted correctly before their answers were used."""
         return wilson(float(sum(self._hits)), len(self._hits))
 
     @property
     def prequential(self) -> Proportion:
-        """The same without questions for which there was no prediction: no dimension, or a tie."""
+        """The same over the questions with a prediction: at least one dimension, and no tie."""
         return wilson(float(sum(self._predicted)), len(self._predicted))
 
     @property
     def ceiling(self) -> float | None:
-        """How often a perfect model could be right, from how often people repeat themselves."""
+        """Noise ceiling: accuracy of a perfect model, from the consistency of repeated answers."""
         if self._repeated < MIN_REPEATS:
             return None
         agreement = self._agreed / self._repeated

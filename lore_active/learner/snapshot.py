@@ -1,6 +1,6 @@
-"""A learner as plain data and back: a JSON document and arrays, nothing else.
+"""Snapshots of a learner: its whole state as a JSON document and arrays, and back.
 
-The document is small whatever the study's size: each question and answer is a row of an array.
+The document is small whatever the size of the study: questions and answers are rows of arrays.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from lore_active.rank.cross_validation import Audit, RankEvidence
 from lore_active.stopping.registry import STOPPING_RULES
 
 FORMAT = 5
-# Formats 3 to 5 are read. Until 4, some keys had other names; in 3, questions and answers were in
-# the document, one by one.
-OTHER_NAMES = 4
-SPELT_OUT = 3
+# Formats 3 to 5 are read. Up to format 4 some keys had other names; in format 3, questions and
+# answers were in the document.
+LAST_WITH_FORMER_NAMES = 4
+QUESTIONS_IN_DOCUMENT = 3
 Arrays = dict[str, NDArray[Any]]
-# What small numbers in the arrays stand for.
+# Meaning of the codes in the arrays.
 CODES = {"purpose": list(PURPOSES), "state": list(STATES), "events": list(KINDS)}
 
 
 def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
-    """The whole state: `load` gives a learner that goes on exactly as this one would."""
+    """Return the whole state; a learner made from it by `load` continues bit for bit."""
     history = learner._history
     arrays: Arrays = {
         "asked": history.asked.rows.copy(),
@@ -69,13 +69,13 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
 
 
 def load(document: dict[str, Any], arrays: Arrays) -> Learner:
-    """A learner from what `dump` gave."""
-    if document.get("format") not in (FORMAT, OTHER_NAMES, SPELT_OUT):
+    """Restore a learner from the result of `dump`."""
+    if document.get("format") not in (FORMAT, LAST_WITH_FORMER_NAMES, QUESTIONS_IN_DOCUMENT):
         raise InvalidParameter(
             f"The snapshot has format {document.get('format')!r}, but this version reads "
-            f"{SPELT_OUT} to {FORMAT}."
+            f"{QUESTIONS_IN_DOCUMENT} to {FORMAT}."
         )
-    if document["format"] <= OTHER_NAMES:
+    if document["format"] <= LAST_WITH_FORMER_NAMES:
         document, arrays = _renamed(document, arrays)
     rule = STOPPING_RULES.make(document["stopping"]["name"], **document["stopping"])
     learner = Learner(
@@ -90,8 +90,8 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     learner._asks = document["asks"]
     learner._version = document["version"]
     learner._excluded = set(document["excluded"])
-    if document["format"] == SPELT_OUT:
-        _spelt_out_in(learner._history, document)
+    if document["format"] == QUESTIONS_IN_DOCUMENT:
+        _document_in(learner._history, document)
         learner._counts.predictions = np.array(document["predictions"], dtype=np.float64)
     else:
         if document["codes"] != CODES:
@@ -104,7 +104,7 @@ def load(document: dict[str, Any], arrays: Arrays) -> Learner:
     for place in range(len(learner._history.given)):
         learner._count(learner._history.answer(place))
     learner._audits = [
-        _audit_in(one, f"audit{index}_", arrays) for index, one in enumerate(document["audits"])
+        _audit_in(plain, f"audit{index}_", arrays) for index, plain in enumerate(document["audits"])
     ]
     if document["model"] is not None:
         learner._model = _model_in(document["model"], arrays)
@@ -121,24 +121,24 @@ FORMER_NAMES = {
 
 
 def _renamed(document: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
-    """A snapshot of format 3 or 4 with the names of this one."""
+    """A snapshot of format 3 or 4 with the current names."""
 
     def named(part: Any) -> Any:
         if isinstance(part, dict):
             return {FORMER_NAMES.get(name, name): named(value) for name, value in part.items()}
         if isinstance(part, list):
-            return [named(one) for one in part]
+            return [named(element) for element in part]
         return "answered" if part == "told" else part
 
-    # In format 3 the key "events" had what "happened" became.
-    return named(document), {FORMER_NAMES.get(name, name): one for name, one in arrays.items()}
+    # In format 3 the key "events" held what format 4 called "happened".
+    return named(document), {FORMER_NAMES.get(name, name): array for name, array in arrays.items()}
 
 
-def _spelt_out_in(history: History, document: dict[str, Any]) -> None:
-    for one, state in zip(document["queries"], document["states"], strict=True):
-        history.enter(Question(**{**one, "seed": tuple(one["seed"])}), state)
-    for one in document["answers"]:
-        history.add(Answer(**one))
+def _document_in(history: History, document: dict[str, Any]) -> None:
+    for query, state in zip(document["queries"], document["states"], strict=True):
+        history.enter(Question(**{**query, "seed": tuple(query["seed"])}), state)
+    for answer in document["answers"]:
+        history.add(Answer(**answer))
     for kind, _ in document["events"]:
         history.note(kind)
 
@@ -168,14 +168,14 @@ def _model_in(plain: dict[str, Any], arrays: Arrays) -> Model:
 
 
 def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[str, Any]:
-    # Only the last audit's fits are ever started from.
+    # Only the last audit's solution is used as a start.
     kept = audit if last else replace(audit, solution=None)
     return {
         "answers": audit.answers,
         "rank": audit.rank,
         "lam": audit.lam,
         "temperature": audit.temperature,
-        "evidence": [asdict(one) for one in audit.evidence],
+        "evidence": [asdict(evidence) for evidence in audit.evidence],
         "below": audit.below,
         "above": audit.above,
         "map_above": audit.map_above,
@@ -191,7 +191,7 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
         rank=plain["rank"],
         lam=plain["lam"],
         temperature=plain["temperature"],
-        evidence=tuple(RankEvidence(**one) for one in plain["evidence"]),
+        evidence=tuple(RankEvidence(**evidence) for evidence in plain["evidence"]),
         solution=_solution_in(plain["solution"], prefix + "solution_", arrays),
         **{
             name: None if plain[name] is None else tuple(plain[name])

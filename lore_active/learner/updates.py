@@ -1,4 +1,4 @@
-"""From answers to the next model: audits, refits, and how their fits are published."""
+"""Updates of the model: audits, refits, and the publication of their fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
-# Questions are asked for this many dimensions at least, if that many predict best.
+# The acquisition model may have at least this many dimensions.
 MIN_ASKED = 2
 
 
@@ -33,10 +33,9 @@ def audited(
     lam: float | None = None,
     mapper: Mapper = map,
 ) -> tuple[Audit, AcquisitionModel]:
-    """A cross-validation of all answers, and the model that is to ask from now on.
+    """Cross-validate all answers; return the audit and the new acquisition model.
 
-    Ranks near that of the last audit are tried first. With `lam` they are judged, and fitted, at
-    that λ alone.
+    Ranks near that of the last audit are tried first. With `lam`, only that λ is used.
     """
     lambdas = LAMBDAS if lam is None else (lam,)
     last = audits[-1].rank if audits else None
@@ -50,36 +49,36 @@ def audited(
         None if previous is None else previous.acquisition,
         mapper,
     )
-    found = compared.audit(
+    audit = compared.audit(
         supported=acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM)
     )
     below, above = evidence.log_bayes_factors(
-        triplets, found.rank, (acquisition.embedding, acquisition.wider)
+        triplets, audit.rank, (acquisition.embedding, acquisition.wider)
     )
-    found = replace(
-        found,
-        solution=_lowest(triplets, found, previous),
-        map_above=steps.get(found.rank),
+    audit = replace(
+        audit,
+        solution=_lowest(triplets, audit, previous),
+        map_above=steps.get(audit.rank),
         log_bayes_below=below,
         log_bayes_above=above,
     )
-    return found, acquisition
+    return audit, acquisition
 
 
-def _lowest(triplets: Triplets, found: Audit, previous: Model | None) -> Solution | None:
-    """The audit's fit, or one from the last model's where that is lower.
+def _lowest(triplets: Triplets, audit: Audit, previous: Model | None) -> Solution | None:
+    """The audit's fit, or one that starts from the previous model if its objective is lower.
 
-    The answers may leave several optima; a cold fit need not find the lowest.
+    There may be several optima, and a cold fit need not find the lowest.
     """
-    if found.solution is None or previous is None or previous.rank != found.rank:
-        return found.solution
-    warm = _solved(triplets, previous.embedding, found.lam)
-    lower = warm.rank == found.rank and warm.objective < found.solution.objective
-    return warm if lower else found.solution
+    if audit.solution is None or previous is None or previous.rank != audit.rank:
+        return audit.solution
+    warm = _solved(triplets, previous.embedding, audit.lam)
+    lower = warm.rank == audit.rank and warm.objective < audit.solution.objective
+    return warm if lower else audit.solution
 
 
 def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:
-    """The fit at the audited rank and λ, from the model's."""
+    """Fit at the rank and λ of the last audit, starting from the model."""
     if last.solution is None:
         return None
     start = model.embedding if model.rank == last.rank else last.solution.embedding
@@ -95,21 +94,21 @@ def published(
     version: int,
     up_to: int,
 ) -> Model:
-    """A fit as a model, turned to face the way the previous one did."""
+    """Make a model of a fit, aligned in sign and by Procrustes to the previous one."""
     if solution is None:
         embedding, spectrum = np.zeros((n_objects, 0)), np.zeros(0)
     else:
         embedding, spectrum = solution.embedding, solution.singular_values
-    faced = sign_aligned(embedding, None if previous is None else previous.embedding)
+    signed = sign_aligned(embedding, None if previous is None else previous.embedding)
     return Model(
         version=version,
         up_to=up_to,
-        rank=faced.shape[1],
+        rank=signed.shape[1],
         lam=last.lam,
         temperature=last.temperature,
-        embedding=np.ascontiguousarray(faced),
+        embedding=np.ascontiguousarray(signed),
         singular_values=spectrum,
-        aligned=procrustes_aligned(faced, None if previous is None else previous.aligned),
+        aligned=procrustes_aligned(signed, None if previous is None else previous.aligned),
         acquisition=acquisition,
         objective=0.0 if solution is None else solution.objective,
     )

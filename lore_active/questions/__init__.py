@@ -1,1 +1,1 @@
-"""Questions: what one is, and which are left to ask."""
+"""Questions: the data types, and the pool of questions that may be asked."""

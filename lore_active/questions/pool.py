@@ -1,4 +1,4 @@
-"""Questions as rows (anchor, option, option): their keys, and where new ones come from."""
+"""Questions as rows (anchor, option, option): their keys, and the sources of new ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Questions = NDArray[np.int64]
 
 
 def keys(questions: Questions, n_objects: int) -> NDArray[np.int64]:
-    """A number for each question, the same whichever option stands left."""
+    """Key of each question, the same whichever option is on the left."""
     low = np.minimum(questions[:, 1], questions[:, 2])
     high = np.maximum(questions[:, 1], questions[:, 2])
     return np.asarray((questions[:, 0] * n_objects + low) * n_objects + high, dtype=np.int64)
 
 
 class AskedSet(Set[int]):
-    """Keys of questions that must not come again: a set that costs eight bytes a key."""
+    """Keys of questions that must not be asked again: a set that needs eight bytes per key."""
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
         self.sorted = np.unique(_as_array(keys))
@@ -34,7 +34,7 @@ class AskedSet(Set[int]):
         return isinstance(key, int | np.integer) and bool(self.among(np.array([key]))[0])
 
     def __or__(self, keys: Iterable[int]) -> AskedSet:  # type: ignore[override]
-        """These and others; costs little where the others are few."""
+        """Union with other keys; fast if there are few of them."""
         more = np.unique(_as_array(keys))
         more = more[~self.among(more)]
         both = AskedSet()
@@ -42,12 +42,12 @@ class AskedSet(Set[int]):
         return both
 
     def among(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these keys are taken."""
+        """Which of these keys are in the set."""
         if not len(self.sorted):
             return np.zeros(len(keys), dtype=bool)
-        places = np.searchsorted(self.sorted, keys)
-        places[places == len(self.sorted)] = 0
-        return np.asarray(self.sorted[places] == keys)
+        indices = np.searchsorted(self.sorted, keys)
+        indices[indices == len(self.sorted)] = 0
+        return np.asarray(self.sorted[indices] == keys)
 
 
 def _as_array(keys: Iterable[int]) -> NDArray[np.int64]:
@@ -57,15 +57,15 @@ def _as_array(keys: Iterable[int]) -> NDArray[np.int64]:
 
 
 def count_possible(n_objects: int) -> int:
-    """How many different questions there are."""
+    """Number of different questions."""
     return n_objects * (n_objects - 1) * (n_objects - 2) // 2
 
 
 def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
-    """Uniformly random questions; the same one may come twice."""
+    """Draw uniformly random questions, with replacement."""
     anchor = rng.integers(0, n_objects, count)
     left = (anchor + rng.integers(1, n_objects, count)) % n_objects
-    # Draw among the items that are left over, then step past the two taken.
+    # Draw among the remaining items, then skip the two that are used.
     right = rng.integers(0, n_objects - 2, count)
     right += right >= np.minimum(anchor, left)
     right += right >= np.maximum(anchor, left)
@@ -73,7 +73,7 @@ def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
 
 
 class QuestionSource(Protocol):
-    """Where new questions come from."""
+    """Protocol of a source of new questions."""
 
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
@@ -86,15 +86,15 @@ class QuestionSource(Protocol):
         taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
-        """One question about the items asked least so far, or none when all are taken.
+        """One question about the items that were asked about least; none if all are taken.
 
-        The counts are brought up to date with the question returned.
+        The counts are updated with the returned question.
         """
         ...
 
 
 class AllQuestions:
-    """Every question about the items."""
+    """All possible questions about the items."""
 
     def __init__(self, n_objects: int) -> None:
         self._items = n_objects
@@ -104,10 +104,10 @@ class AllQuestions:
         want = min(count, count_possible(self._items) - len(taken))
         held = taken if isinstance(taken, AskedSet) else AskedSet(taken)
         if 4 * (len(taken) + count) > count_possible(self._items):
-            # Few are left: list them all and draw among those.
-            rest = _every(self._items)
-            rest = rest[~held.among(keys(rest, self._items))]
-            return np.asarray(rest[rng.permutation(len(rest))[:want]])
+            # Few remain: list them all and draw among them.
+            remaining = _every(self._items)
+            remaining = remaining[~held.among(keys(remaining, self._items))]
+            return np.asarray(remaining[rng.permutation(len(remaining))[:want]])
         rows = np.empty((0, 3), dtype=np.int64)
         while len(rows) < want:
             rows = np.concatenate([rows, draw(self._items, 2 * (want - len(rows)) + 4, rng)])
@@ -123,7 +123,7 @@ class AllQuestions:
         taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
-        """One question about the items asked least so far, or none when all are taken."""
+        """One question about the items that were asked about least; none if all are taken."""
         for anchor in _rarest_first(as_anchor, rng):
             options = [item for item in _rarest_first(as_option, rng) if item != anchor]
             for second in range(1, len(options)):
@@ -136,7 +136,7 @@ class AllQuestions:
 
 
 class PooledQuestions:
-    """Only the questions of a pool: those for which logged answers exist."""
+    """The questions of a pool: those for which recorded answers exist."""
 
     def __init__(self, rows: Questions, n_objects: int) -> None:
         number, first = np.unique(keys(rows, n_objects), return_index=True)
@@ -156,7 +156,7 @@ class PooledQuestions:
         taken: Set[int],
         rng: np.random.Generator,
     ) -> Questions:
-        """One question about the items asked least so far, or none when all are taken."""
+        """One question about the items that were asked about least; none if all are taken."""
         free = self.new(len(self._rows), taken, rng)
         if len(free) == 0:
             return free

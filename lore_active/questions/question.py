@@ -1,4 +1,4 @@
-"""A question and its answer, and the errors about them."""
+"""A question, its answer, and the errors that concern them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,37 @@ class AlreadyAnswered(LoreError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and how it came to be asked.
+    """A triplet question, with the record of how it was selected.
 
-    `score` is the selector's, `version` the model's that selected and predicts it (0: none yet),
-    `seed` what the choice was drawn with, `margin` the prediction (positive: left nearer).
+    Attributes
+    ----------
+    id : int
+        Number of the question within its learner, from 0.
+    anchor, left, right : int
+        The items: is the anchor more like the left or the right option?
+    purpose : {"cover", "random", "active", "repeat", "catch"}
+        Why it is asked: coverage design, uniformly random, selected by the acquisition function,
+        an earlier question again, or a question with a known answer.
+    score : float
+        Value of the acquisition function; 0 for questions that it did not select.
+    version : int
+        Version of the model that predicted the answer; 0 if there was none.
+    seed : tuple of int
+        Seed of the learner, and number of the call to `ask`.
+    margin : float
+        Predicted margin d(anchor, right) − d(anchor, left); positive if left is predicted to be
+        nearer.
+    repeats : int or None
+        Id of the question that it repeats.
+
+    Examples
+    --------
+    >>> from lore_active import Learner
+    >>> [question] = Learner(n_objects=4, seed=1).ask()
+    >>> question.id, question.purpose, question.version
+    (0, 'cover', 0)
+    >>> question.side_of(question.right)
+    'right'
     """
 
     id: int
@@ -46,17 +73,51 @@ class Question:
     repeats: int | None = None
 
     def side_of(self, item: int) -> Side:
-        """On which side an option is."""
+        """Return the side on which an option is shown.
+
+        Parameters
+        ----------
+        item : int
+            One of the two options.
+
+        Returns
+        -------
+        {"left", "right"}
+
+        Raises
+        ------
+        InvalidParameter
+            If the item is not an option of this question.
+        """
         if item not in (self.left, self.right):
             raise InvalidParameter(
-                f"Item {item} is no option of query {self.id}: they are {self.left}, {self.right}."
+                f"Item {item} is not an option of question {self.id}; the options are {self.left} "
+                f"and {self.right}."
             )
         return "left" if item == self.left else "right"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was said; `query` is None for answers brought from outside."""
+    """An answer: the anchor is nearer to one item than to another.
+
+    Attributes
+    ----------
+    query : int or None
+        Id of the question; None for imported answers.
+    anchor, nearer, farther : int
+        The items, as the participant ordered them.
+    participant : str or None
+        Who answered, if known.
+
+    Examples
+    --------
+    >>> from lore_active import Learner
+    >>> learner = Learner(n_objects=4)
+    >>> learner.add([[0, 1, 2]], participant="P1")
+    >>> learner.answers
+    (Answer(query=None, anchor=0, nearer=1, farther=2, participant='P1'),)
+    """
 
     query: int | None
     anchor: int
@@ -66,5 +127,5 @@ class Answer:
 
 
 def as_rows(rows: Iterable[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """Rows of three items as an array, also where there are none."""
+    """Convert rows of three items to an array of shape (n, 3), also for n = 0."""
     return np.array(list(rows), dtype=np.int64).reshape(-1, 3)

@@ -1,9 +1,9 @@
-"""How many dimensions do the answers support? Cross-validation along a chain of ranks.
+"""Cross-validation over ranks: how many dimensions do the answers support?
 
-For each λ of a short path the answers of all folds but one are fitted in many dimensions; then the
-weakest dimension is dropped and the rest refitted, down to one. Each fit predicts the answers of
-the fold left out. So every rank is judged on answers that it has not seen, and ranks are compared
-answer by answer.
+For each λ of a short grid, the answers of all folds but one are fitted in many dimensions; then
+the weakest dimension is removed and the rest refitted, down to one. Each fit predicts the held-out
+fold, so that every rank has a log-loss for every answer and ranks are compared by paired
+differences. The rank is chosen by the one-standard-error rule (Breiman et al., 1984).
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from lore_active.questions.pool import keys
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.types import Floats, HeldOut, Mapper
 
-# A mean difference of held-out losses, and its standard error.
+# Mean paired difference of held-out log-losses, and its standard error.
 LossDifference = tuple[float, float]
 LAMBDAS = (0.02, 0.01, 0.0025)
-# All chains of a fold start from one wide fit at a λ that leaves room for many dimensions.
+# All fits of a fold start from one wide fit, at a λ that leaves many dimensions nonzero.
 WIDE_LAMBDA = 0.005
 FOLDS = 5
 MAX_RANKS = 10
-# Loss of a guess.
+# Log-loss of guessing.
 CHANCE = float(np.log(2.0))
-# Judging ranks needs no digits: looser than a published fit, and bounded where answers are so few
-# that the optimum lies far out.
-ROUGH = 3e-2
-FINE = 1e-2
+# Tolerances of the wide fit and of the fits by rank. Comparing ranks needs less accuracy than a
+# published fit; the iterations are limited because with few answers the optimum is far away.
+WIDE_TOLERANCE = 3e-2
+RANK_TOLERANCE = 1e-2
 MAX_ITERATIONS = 150
-# As many errors worse, and a larger λ is given up for a smaller one.
-STEADY = 3.0
+# The most regularised λ within this many standard errors of the best one is used.
+LAMBDA_STANDARD_ERRORS = 3.0
 
 
 @dataclass(frozen=True)
 class RankEvidence:
-    """What the answers say about one rank.
+    """Cross-validation results for one rank.
 
-    loss: mean held-out logistic loss at the best λ and temperature (rank 0: guessing).
-    worse: by how much the loss exceeds that of the best rank; error: its standard error.
+    loss: mean held-out log-loss at the best λ and temperature (rank 0: guessing). worse: its
+    difference from the best rank's log-loss. error: standard error of that difference.
     """
 
     rank: int
@@ -59,14 +59,13 @@ class RankEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The outcome of a cross-validation: the rank chosen, its λ and temperature, and all evidence.
+    """Results of an audit: the chosen rank, its λ and temperature, and the evidence.
 
-    `solution` is the fit of all answers at that rank and λ.
-    `below` and `above`: by how much the neighbouring ranks' held-out losses exceed the chosen
-    one's, with standard errors, where those ranks were tried. `smooth_above`: the same as `above`
-    for the model that asks, which does not overfit as easily and so sees a dimension earlier.
-    `odds_below` and `odds_above`: natural logarithms of the odds for the chosen rank against its
-    neighbours, where they were weighed.
+    `solution` is the fit of all answers at that rank and λ. `below` and `above` are the differences
+    of the neighbouring ranks' held-out log-losses from the chosen one's, with standard errors,
+    where those ranks were fitted. `map_above` is the same as `above` for the acquisition model,
+    which overfits less and so detects a dimension earlier. `log_bayes_below` and `log_bayes_above`
+    are the natural log Bayes factors of the chosen rank against its neighbours, where computed.
     """
 
     answers: int
@@ -90,7 +89,7 @@ def audit(
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> Audit:
-    """Cross-validate, and choose a rank."""
+    """Cross-validate over ranks, and choose a rank."""
     return compare(triplets, seed, expected, lambdas, mapper).audit(parsimony)
 
 
@@ -101,41 +100,41 @@ def compare(
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> Comparison:
-    """Judge ranks on answers left out.
+    """Cross-validate over ranks and λ.
 
-    Ranks up to `expected` + 3 are tried, and more where the best one lies near that end, each at
-    every one of `lambdas`; `mapper` runs the folds.
+    Ranks up to `expected` + 3 are fitted, or up to MAX_RANKS if the best one is near that limit,
+    each at every one of `lambdas`; `mapper` runs the folds.
     """
     triplets = triplets.repeated("cross-validation")
     most = min(MAX_RANKS, expected + 3)
     while True:
         table = held_out_margins(triplets, seed, most, lambdas, mapper)
-        found = Comparison(triplets, most, _by_rank(table, max(lambdas)))
-        if found.best + 1 < most or most == MAX_RANKS:
-            return found
+        comparison = Comparison(triplets, most, _by_rank(table, max(lambdas)))
+        if comparison.best + 1 < most or most == MAX_RANKS:
+            return comparison
         most = MAX_RANKS
 
 
 def wide_fit(pairs: Pairs, most: int) -> Solution:
-    """A rough fit in up to `most` dimensions, from which chains start."""
+    """Approximate fit in up to `most` dimensions, from which the fits by rank start."""
     settings = SolverSettings(
-        WIDE_LAMBDA, tolerance=ROUGH, n_components=most, max_iter=MAX_ITERATIONS
+        WIDE_LAMBDA, tolerance=WIDE_TOLERANCE, n_components=most, max_iter=MAX_ITERATIONS
     )
     return fit(pairs, settings, certify=False)
 
 
 def fits_by_rank(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
-    """Solutions by rank: refitted at `lam`, then without the weakest dimension, down to one."""
-    settings = SolverSettings(lam, tolerance=FINE, max_iter=MAX_ITERATIONS)
+    """Solutions by rank: refitted at `lam`, removing the weakest dimension each time."""
+    settings = SolverSettings(lam, tolerance=RANK_TOLERANCE, max_iter=MAX_ITERATIONS)
     start, curvature = wide.embedding, wide.curvature
-    chain: dict[int, Solution] = {}
+    solutions: dict[int, Solution] = {}
     while start.shape[1] > 0:
-        found = solve(pairs, start, settings, curvature)
-        if found.rank == 0:
+        solution = solve(pairs, start, settings, curvature)
+        if solution.rank == 0:
             break
-        chain[found.rank] = found
-        start, curvature = found.embedding[:, :-1], found.curvature
-    return chain
+        solutions[solution.rank] = solution
+        start, curvature = solution.embedding[:, :-1], solution.curvature
+    return solutions
 
 
 def held_out_margins(
@@ -145,7 +144,7 @@ def held_out_margins(
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> HeldOut:
-    """Margins of all answers by rank and λ, each predicted by fits that did not see the answer."""
+    """Held-out margins of all answers, by rank and λ."""
     fold = folds(triplets, seed)
     table: HeldOut = {}
 
@@ -165,12 +164,12 @@ def held_out_margins(
     for part, columns in enumerate(mapper(predicted, range(FOLDS))):
         for key, column in columns.items():
             table.setdefault(key, np.full(len(triplets), np.nan))[fold == part] = column
-    # A rank that some fold did not reach cannot be compared answer by answer.
+    # A rank that was not reached in every fold cannot be compared by paired differences.
     return {key: column for key, column in table.items() if not np.isnan(column).any()}
 
 
 def folds(triplets: Triplets, seed: int, parts: int = FOLDS) -> Floats:
-    """A fold for each answer; answers to the same question share one, so that none leaks."""
+    """Fold of each answer; answers to the same question share a fold, so that none leaks."""
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
     _, question = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
     order = np.random.default_rng(seed).permutation(int(question.max()) + 1)
@@ -184,26 +183,26 @@ class _Judged:
     losses: Floats
     accuracy: float
     # The same rank at a larger λ.
-    stiffer: _Judged | None = None
+    larger_lambda: _Judged | None = None
 
     def most_regularised(self) -> _Judged:
-        """The largest λ whose loss is not clearly worse.
+        """The largest λ within LAMBDA_STANDARD_ERRORS of the best.
 
-        Most answers are to questions picked for being hard to tell. On these a small λ is often
-        better by a hair, while on questions in general it is clearly worse.
+        Most answers are to difficult, actively selected questions. On these a small λ is often
+        slightly better, while on questions in general it is clearly worse.
         """
-        pick, other = self, self.stiffer
+        pick, other = self, self.larger_lambda
         while other is not None:
             mean, error = paired_difference(other.losses, self.losses)
-            if mean <= STEADY * error:
+            if mean <= LAMBDA_STANDARD_ERRORS * error:
                 pick = other
-            other = other.stiffer
+            other = other.larger_lambda
         return pick
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Ranks from 0 on, each with what it loses on answers that it has not seen."""
+    """Held-out log-losses of all ranks, including rank 0 (guessing)."""
 
     triplets: Triplets
     most: int
@@ -211,14 +210,15 @@ class Comparison:
 
     @property
     def best(self) -> int:
-        """The rank that predicts best."""
+        """The rank with the lowest held-out log-loss."""
         return min(self.judged, key=lambda rank: float(self.judged[rank].losses.mean()))
 
     def audit(self, parsimony: float = 1.0, supported: bool = False) -> Audit:
-        """Choose the lowest rank that is not worse than the best by `parsimony` errors.
+        """Choose the smallest rank within `parsimony` standard errors of the best.
 
-        If the best is not clearly better than guessing: rank 0, or 1 where it is `vouched`, by
-        somebody who can tell better, that there is something to be found.
+        With the default this is the one-standard-error rule. If the best rank is not clearly
+        better than guessing, the reported rank is 0, or 1 if a dimension is `supported` by the
+        acquisition model.
         """
         best = chosen = self._reported(supported)
         for rank in range(1, best):
@@ -228,21 +228,21 @@ class Comparison:
                 break
         pick = self.judged[chosen].most_regularised()
         pairs = as_pairs(self.triplets)
-        chain = fits_by_rank(pairs, pick.lam, wide_fit(pairs, self.most))
-        lower = [rank for rank in chain if rank <= chosen]
+        solutions = fits_by_rank(pairs, pick.lam, wide_fit(pairs, self.most))
+        lower = [rank for rank in solutions if rank <= chosen]
         return Audit(
             answers=len(self.triplets),
             rank=chosen,
             lam=pick.lam,
             temperature=pick.temperature,
             evidence=self._evidence(best),
-            solution=chain[max(lower)] if lower else None,
+            solution=solutions[max(lower)] if lower else None,
             below=self._against(chosen - 1, chosen),
             above=self._against(chosen + 1, chosen),
         )
 
     def _reported(self, supported: bool) -> int:
-        """The rank that predicts best; if that may be luck, the least that is vouched for."""
+        """The best rank if it exceeds the significance threshold; else 1 if supported, or 0."""
         mean, error = self._worse(0, self.best)
         if mean >= MIN_STANDARD_ERRORS * error:
             return self.best
@@ -258,42 +258,42 @@ class Comparison:
         return tuple(
             RankEvidence(
                 rank=rank,
-                lam=one.lam,
-                temperature=one.temperature,
-                loss=float(one.losses.mean()),
-                accuracy=one.accuracy,
+                lam=judged.lam,
+                temperature=judged.temperature,
+                loss=float(judged.losses.mean()),
+                accuracy=judged.accuracy,
                 worse=self._worse(rank, best)[0],
                 error=self._worse(rank, best)[1],
             )
-            for rank, one in sorted(self.judged.items())
+            for rank, judged in sorted(self.judged.items())
         )
 
 
 def _by_rank(table: HeldOut, largest: float) -> dict[int, _Judged]:
-    """The best λ of each rank; rank 0 guesses, at the largest."""
+    """The best λ of each rank; rank 0 is guessing, at the largest λ."""
     count = len(next(iter(table.values()))) if table else 1
-    found = {0: _Judged(largest, 1.0, np.full(count, CHANCE), 0.5)}
+    best = {0: _Judged(largest, 1.0, np.full(count, CHANCE), 0.5)}
     by_lam: dict[int, list[_Judged]] = {}
     for (rank, lam), column in sorted(table.items(), reverse=True):
         temperature = best_temperature(column)
         losses = np.logaddexp(0.0, -column / temperature)
-        right = float(np.mean(0.5 * (1.0 + np.sign(column))))
+        accuracy = float(np.mean(0.5 * (1.0 + np.sign(column))))
         larger = by_lam.setdefault(rank, [])
-        larger.append(_Judged(lam, temperature, losses, right, larger[-1] if larger else None))
+        larger.append(_Judged(lam, temperature, losses, accuracy, larger[-1] if larger else None))
     for rank, judged in by_lam.items():
-        found[rank] = min(judged, key=lambda one: float(one.losses.mean()))
-    return found
+        best[rank] = min(judged, key=lambda candidate: float(candidate.losses.mean()))
+    return best
 
 
 def best_temperature(column: Floats) -> float:
-    """The temperature at which margins predict their answers best."""
+    """The temperature at which margins have the lowest log-loss."""
     size = max(float(np.abs(column).mean()), 1e-9)
     grid = size * np.geomspace(0.02, 50.0, 60)
-    losses = [float(np.logaddexp(0.0, -column / one).mean()) for one in grid]
+    losses = [float(np.logaddexp(0.0, -column / temperature).mean()) for temperature in grid]
     return float(grid[int(np.argmin(losses))])
 
 
-def paired_difference(one: Floats, other: Floats) -> LossDifference:
-    """Mean of a paired difference and its standard error."""
-    gap = one - other
-    return float(gap.mean()), float(gap.std() / np.sqrt(len(gap)))
+def paired_difference(losses: Floats, reference: Floats) -> LossDifference:
+    """Mean paired difference of losses, and its standard error."""
+    difference = losses - reference
+    return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))

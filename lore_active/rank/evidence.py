@@ -1,15 +1,14 @@
-"""How much likelier are the answers in so many dimensions than in one fewer, or in one more?
+"""Marginal likelihoods of ranks, and log Bayes factors between neighbouring ranks.
 
-Held-out answers tell which rank *predicts* best, and while answers are few a dimension that is
-there predicts worse than none: it is placed too badly to be of use. Odds ask something else: how
-probable are all these answers in a space of that rank, on average over every place where its items
-might lie? What an answer fixes costs once; what stays open costs nothing. So a dimension that is
-only badly known does not count as refuted.
+Held-out log-loss says which rank *predicts* best; with few answers a true dimension can predict
+worse than none, because its coordinates are poorly estimated. The marginal likelihood integrates
+over all coordinates under the prior instead, so that a poorly identified dimension is not counted
+as evidence against that rank.
 
-The average is Laplace's: the most probable space, and around it a Gaussian whose precision is the
-answers' expected information. Turning and mirroring a space changes nothing, so along these
-directions the whole orbit counts. The strength of the prior is the one that makes the answers most
-probable, for each rank by itself.
+The integral is approximated by Laplace's method at the MAP embedding, with the expected Fisher
+information in place of the Hessian. The likelihood is invariant under rotations and reflections,
+so the volume of the orbit is integrated exactly. The prior precision maximises the marginal
+likelihood of each rank separately (empirical Bayes; MacKay, 1992).
 """
 
 from __future__ import annotations
@@ -27,21 +26,23 @@ from lore_active.errors import InvalidParameter
 from lore_active.questions.pool import Questions
 from lore_active.types import Floats
 
-# Strengths of the prior that are tried, from the middle outwards as long as it pays.
+# Grid of prior precisions, searched from the middle outwards while the marginal likelihood grows.
 NOISES = (0.03, 0.06, 0.12, 0.24, 0.48, 0.96)
 MIDDLE = 2
-# Squared length of an axis on which all items coincide: it can be turned without end, and is not.
-TINY = 1e-12
+# Minimum squared length of an axis: an empty axis has no orbit, and a logarithm must be finite.
+MIN_SQUARED_LENGTH = 1e-12
 
-# Natural logarithms of odds for a rank: against one dimension fewer, against one more.
-LogOdds = tuple[float | None, float | None]
+# Natural log Bayes factors of a rank: against one dimension fewer, and against one more.
+LogBayesFactors = tuple[float | None, float | None]
 
 
-def log_bayes_factors(triplets: Triplets, rank: int, starts: Iterable[Floats] = ()) -> LogOdds:
-    """For `rank` against its neighbours; None where there is none, or too much to weigh.
+def log_bayes_factors(
+    triplets: Triplets, rank: int, starts: Iterable[Floats] = ()
+) -> LogBayesFactors:
+    """Log Bayes factors of `rank` against its neighbours; None where they cannot be computed.
 
-    The answers leave several optima: fits begin cold, and from those of `starts` that have as many
-    dimensions, and the lowest counts.
+    The posterior may have several modes: fits start cold, and from those of `starts` that have
+    the same number of dimensions, and the lowest objective is used.
     """
     triplets = triplets.repeated("the marginal likelihood")
     most = rank + 1 if rank + 1 <= triplets.n_objects - 2 else rank
@@ -55,16 +56,16 @@ def log_bayes_factors(triplets: Triplets, rank: int, starts: Iterable[Floats] = 
     for start in starts:
         if (width := start.shape[1]) in fits:
             warm = map_embedding.fitted(pairs, len(rows), NOISES[MIDDLE], start, fine=True)
-            fits[width] = min(fits[width], warm, key=lambda one: one[1])
-    # In no dimensions every answer is a coin's.
-    found = {0: -len(rows) * log(2.0)}
-    found.update({width: _evidence(pairs, rows, *fits[width]) for width in fits})
-    above = found[rank] - found[most] if most > rank else None
-    return found[rank] - found[rank - 1], above
+            fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
+    # Without dimensions every answer has probability one half.
+    evidence = {0: -len(rows) * log(2.0)}
+    evidence.update({width: _evidence(pairs, rows, *fits[width]) for width in fits})
+    above = evidence[rank] - evidence[most] if most > rank else None
+    return evidence[rank] - evidence[rank - 1], above
 
 
 def _evidence(pairs: Pairs, rows: Questions, z: Floats, objective: float) -> float:
-    """Log probability of the answers at the best of NOISES, from a fit at the middle one."""
+    """Log marginal likelihood at the best prior precision, from a fit at the middle one."""
     best = log_evidence(z, objective, rows, NOISES[MIDDLE])
     for further in (NOISES[MIDDLE + 1 :], NOISES[:MIDDLE][::-1]):
         at = z
@@ -78,15 +79,15 @@ def _evidence(pairs: Pairs, rows: Questions, z: Floats, objective: float) -> flo
 
 
 def log_evidence(z: Floats, objective: float, rows: Questions, noise: float) -> float:
-    """Log probability of the answers in spaces of this rank, around the most probable one."""
+    """Log marginal likelihood of the answers by Laplace's method around the MAP embedding."""
     rank = int(z.shape[1])
     try:
         factor = factored(z, (rows,), 1.0, np.full(rank, noise))
     except InvalidParameter:
         return -inf
-    fixed = 2.0 * float(np.log(np.diag(factor)).sum()) - z.size * log(noise)
-    lengths = [max(float(length), TINY) for length in (z**2).sum(axis=0)]
+    log_det = 2.0 * float(np.log(np.diag(factor)).sum()) - z.size * log(noise)
+    lengths = [max(float(length), MIN_SQUARED_LENGTH) for length in (z**2).sum(axis=0)]
     planes = [lengths[x] + lengths[y] for x in range(rank) for y in range(x)]
-    turns = sum(0.5 * log(plane * noise / (2.0 * pi)) for plane in planes)
+    rotations = sum(0.5 * log(plane * noise / (2.0 * pi)) for plane in planes)
     spheres = sum(0.5 * k * log(pi) - lgamma(0.5 * k) for k in range(2, rank + 1))
-    return -len(rows) * objective - 0.5 * fixed + turns + spheres + rank * log(2.0)
+    return -len(rows) * objective - 0.5 * log_det + rotations + spheres + rank * log(2.0)

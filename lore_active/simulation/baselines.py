@@ -1,4 +1,4 @@
-"""Ways of embedding answers, to be put side by side: LORE's two and those of cblearn."""
+"""Embedding methods for comparison: two variants of LORE, and those of cblearn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Fit = Callable[[Triplets, int, int], "BaselineFit"]
 
 @dataclass(frozen=True, eq=False)
 class BaselineFit:
-    """Where the items lie, in how many dimensions, and what the method chose on its way."""
+    """An embedding, its number of dimensions, and the hyperparameters that were chosen."""
 
     embedding: Floats
     rank: int
@@ -36,7 +36,7 @@ class BaselineFit:
 
 @dataclass(frozen=True)
 class Method:
-    """A way of embedding: `fit` takes the answers, the most dimensions and a seed."""
+    """An embedding method: `fit` takes answers, the maximum number of dimensions and a seed."""
 
     key: str
     name: str
@@ -45,7 +45,7 @@ class Method:
     needs: tuple[str, ...] = ()
 
     def missing(self) -> str:
-        """What has to be installed first, in words; empty if nothing."""
+        """What has to be installed first, as a message; empty if nothing."""
         for package, extra in (("cblearn", "pip install 'lore-active[compare]'"), ("torch", "")):
             if package in self.needs and find_spec(package) is None:
                 return f"{package} is not installed" + (f" ({extra})" if extra else "")
@@ -53,23 +53,23 @@ class Method:
 
 
 def _lore(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    found = fit(as_pairs(answers), SolverSettings(n_components=most))
-    return BaselineFit(found.embedding, found.rank)
+    solution = fit(as_pairs(answers), SolverSettings(n_components=most))
+    return BaselineFit(solution.embedding, solution.rank)
 
 
 def _lore_audited(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    """Rank and λ as the worker chooses them, then a fit to the end."""
-    found = audit(answers, seed)
-    if found.solution is None:
+    """Rank and λ as the worker chooses them, then a fit at full accuracy."""
+    result = audit(answers, seed)
+    if result.solution is None:
         return BaselineFit(np.zeros((answers.n_objects, 1)), 0, "rank 0")
-    start = found.solution.embedding
-    settings = SolverSettings(found.lam, n_components=start.shape[1])
+    start = result.solution.embedding
+    settings = SolverSettings(result.lam, n_components=start.shape[1])
     solution = solve(as_pairs(answers), start, settings)
-    return BaselineFit(solution.embedding, solution.rank, f"λ = {found.lam:g}")
+    return BaselineFit(solution.embedding, solution.rank, f"λ = {result.lam:g}")
 
 
 def _rows(answers: Triplets) -> NDArray[np.int64]:
-    """Answers in cblearn's list order; it knows no weights, so whole ones repeat their row."""
+    """Answers in cblearn's list order; it has no weights, so whole weights repeat rows."""
     each = answers.repeated("cblearn")
     return np.column_stack([each.anchor, each.nearer, each.farther]).astype(np.int64)
 
@@ -79,7 +79,7 @@ def _measured(embedding: Floats) -> int:
 
 
 def _of_cblearn(name: str, **settings: Any) -> Fit:
-    """One of cblearn's estimators, as it comes but for dimension and seed."""
+    """An estimator of cblearn with default settings, apart from dimension and seed."""
 
     def fitted(answers: Triplets, most: int, seed: int) -> BaselineFit:
         kind = getattr(import_module("cblearn.embedding"), name)
@@ -91,7 +91,7 @@ def _of_cblearn(name: str, **settings: Any) -> Fit:
 
 
 def _network(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    """OENN; width and encoding by its own rules, but the one whole and the other seeded."""
+    """OENN with its own rules for width (rounded) and encoding (seeded)."""
     kind = import_module("cblearn.embedding").OENN
     size = float(np.log(answers.n_objects))
     width = max(120, int(2 * most * size))
@@ -103,10 +103,10 @@ def _network(answers: Triplets, most: int, seed: int) -> BaselineFit:
 
 
 def _dimension_tested(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    """More dimensions as long as a test on held-out answers finds one more to be better."""
+    """Add dimensions while a test on held-out answers finds one more to be better."""
     cblearn = import_module("cblearn.embedding")
     model = cblearn.SOE(n_components=1, n_init=1, random_state=seed)
-    found = cblearn.estimate_dimensionality_cv(
+    estimate = cblearn.estimate_dimensionality_cv(
         model,
         _rows(answers),
         test_dimensions=list(range(1, min(most, MAX_DIMENSIONS) + 1)),
@@ -114,14 +114,14 @@ def _dimension_tested(answers: Triplets, most: int, seed: int) -> BaselineFit:
         n_jobs=1,
         random_state=seed,
     )
-    return BaselineFit(model.embedding_, found.estimated_dimension)
+    return BaselineFit(model.embedding_, estimate.estimated_dimension)
 
 
 _CBLEARN = ("cblearn",)
 _TORCH = ("cblearn", "torch")
 METHODS = {
-    one.key: one
-    for one in (
+    method.key: method
+    for method in (
         Method("lore", "LORE, λ = 0.01", "rank penalty of fixed weight", _lore),
         Method("lore-cv", "LORE, cross-validated", "rank and λ cross-validated", _lore_audited),
         Method("soe", "SOE", "soft ordinal embedding", _of_cblearn("SOE"), _CBLEARN),

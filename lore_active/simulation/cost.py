@@ -1,4 +1,4 @@
-"""What participants cost: pay per participant and per hour, and the recruitment site's fee."""
+"""Cost of participants: pay per participant and per hour, and the recruitment site's fee."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-# What a trial takes where nothing was measured.
+# Assumed duration of a trial where none was measured.
 SECONDS_PER_TRIAL = 4.0
-# From here on, cents do not matter.
+# Amounts from here on are shown without cents.
 WHOLE_FROM = 100
-# So many times smaller, and the lower end of a range is as good as nothing.
+# A lower end that is this many times smaller than the upper end is not shown.
 LITTLE = 20
-
-
 MAX_PAY = 1_000_000
 
 
 class Pay(Struct, forbid_unknown_fields=True, frozen=True):
-    """What participants are paid; 0: nothing of that kind."""
+    """Payment of participants; 0 for no payment of that kind."""
 
     per_participant: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
     per_hour: Annotated[float, Meta(ge=0.0, le=MAX_PAY)] = 0.0
@@ -27,12 +25,12 @@ class Pay(Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def is_set(self) -> bool:
-        """Whether participants are paid at all."""
+        """Whether any payment is set."""
         return self.per_participant > 0 or self.per_hour > 0
 
 
 def cost(pay: Pay, participants: float, hours: float) -> float:
-    """What so many participants who took so many hours together cost, fee included."""
+    """Total cost of participants who took `hours` altogether, including the fee."""
     return (pay.per_participant * participants + pay.per_hour * hours) * (1.0 + pay.fee)
 
 
@@ -49,7 +47,7 @@ def money(amount: float, currency: str) -> str:
 
 
 def money_range(low: float, high: float, currency: str) -> str:
-    """`120 to 340 EUR`; `up to 340 EUR` where the lower end is as good as nothing."""
+    """`120 to 340 EUR`; `up to 340 EUR` if the lower end is negligible."""
     ends = _digits(low, high), _digits(high, high)
     if ends[0] == ends[1]:
         return _with_currency(ends[1], currency)
@@ -61,12 +59,12 @@ def money_range(low: float, high: float, currency: str) -> str:
 
 
 def is_little(low: float, high: float) -> bool:
-    """Whether the lower end of a range says no more than nothing would."""
+    """Whether the lower end of a range is negligible."""
     return LITTLE * low <= high
 
 
 def about(text: str) -> str:
-    """A range as an estimate; `up to` says so itself."""
+    """Mark a range as an estimate; `up to` needs no mark."""
     return text if text.startswith("up to ") else f"about {text}"
 
 
@@ -80,5 +78,5 @@ def _with_currency(digits: str, currency: str) -> str:
 
 
 def _is_sign(currency: str) -> bool:
-    """A sign such as € is before the amount, a code or a word behind it."""
+    """Whether it is a symbol such as €, which precedes the amount; a code or word follows it."""
     return not any(character.isalpha() for character in currency)

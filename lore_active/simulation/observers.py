@@ -1,4 +1,4 @@
-"""Simulated people: they answer from a space of their own, with the faults that people have."""
+"""Simulated observers: they answer from a known space, with noise, lapses, bias and drift."""
 
 from __future__ import annotations
 
@@ -17,13 +17,34 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class ObserverNoise:
-    """How people err.
+    """Response noise of simulated observers.
 
-    noise: variance of the Gaussian noise on the difference of two distances. noise_spread:
-    standard deviation, over people, of the logarithm of that variance. lapse: share of answers
-    given without looking. side_bias: how much nearer the left option seems than it is, in units
-    of the space. drift: how far each person's image of an item wanders per answer, as the
-    standard deviation of a step in each coordinate.
+    Parameters
+    ----------
+    noise : float, default 0.1
+        Variance of the Gaussian noise on the difference of two distances.
+    noise_spread : float, default 0.0
+        Standard deviation between observers of the logarithm of that variance.
+    lapse : float, default 0.0
+        Lapse rate: share of answers that are random.
+    side_bias : float, default 0.0
+        By how much nearer the left option appears than it is, in units of distance.
+    drift : float, default 0.0
+        Standard deviation of the random step that each coordinate takes after every answer.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is outside its allowed range.
+
+    Examples
+    --------
+    >>> from lore_active.simulation.observers import Observer, ObserverNoise
+    >>> careful = Observer([[0.0], [1.0], [3.0]], ObserverNoise(noise=0.0))
+    >>> careful.answer(anchor=0, left=2, right=1)
+    'right'
+    >>> ObserverNoise(lapse=0.05)
+    ObserverNoise(noise=0.1, noise_spread=0.0, lapse=0.05, side_bias=0.0, drift=0.0)
     """
 
     noise: float = 0.1
@@ -44,7 +65,17 @@ class ObserverNoise:
 
 
 class Observer:
-    """One simulated person. The same seed and the same questions give the same answers."""
+    """A simulated participant; the same seed and questions give the same answers.
+
+    Parameters
+    ----------
+    space : array of shape (n_objects, n_dimensions)
+        True coordinates of the items.
+    habits : ObserverNoise
+        Response noise.
+    seed : int, default 0
+        Seed of the noise.
+    """
 
     def __init__(
         self, space: Floats, habits: ObserverNoise = ObserverNoise(), seed: int = 0
@@ -56,11 +87,11 @@ class Observer:
         self._deviation = float(np.sqrt(habits.noise * np.exp(spread)))
 
     def answer(self, anchor: int, left: int, right: int) -> Side:
-        """Which of the two options is nearer to the anchor."""
+        """Answer one question: the option that appears nearer to the anchor."""
         return "left" if self.answers(np.array([[anchor, left, right]]))[0] else "right"
 
     def answers(self, questions: NDArray[np.integer]) -> Flags:
-        """Answers to rows (anchor, left, right), in order: whether left is called the nearer."""
+        """Answer rows (anchor, left, right) in order: True where left is chosen as nearer."""
         count = len(questions)
         noise = self._rng.normal(0.0, 1.0, count) * self._deviation
         lapsed = self._rng.random(count) < self._habits.lapse
@@ -69,7 +100,7 @@ class Observer:
         return np.where(lapsed, coin, seen < 0.0)
 
     def _excess(self, questions: NDArray[np.integer]) -> Floats:
-        """How much farther left is than right, as this person's space stands at each answer."""
+        """d(anchor, left) − d(anchor, right) in the observer's current, possibly drifted, space."""
         if not self._habits.drift:
             return left_excess(self._space, questions)
         out = np.empty(len(questions))
@@ -89,23 +120,23 @@ def left_excess(space: Floats, questions: NDArray[np.integer]) -> Floats:
 def crowd(
     space: Floats, people: int, habits: ObserverNoise = ObserverNoise(), seed: int = 0
 ) -> list[Observer]:
-    """Several people who share a space and differ in their noise."""
+    """Simulated participants who share a space and differ in their noise."""
     seeds = np.random.SeedSequence(seed).generate_state(people, np.uint64)
-    return [Observer(space, habits, int(one)) for one in seeds]
+    return [Observer(space, habits, int(own_seed)) for own_seed in seeds]
 
 
 def gaussian_space(n_objects: int, dimensions: int, seed: int) -> Floats:
-    """Items scattered independently, N(0, 1) in each dimension."""
+    """Draw coordinates of items independently from N(0, 1)."""
     return np.random.default_rng(seed).normal(0.0, 1.0, (n_objects, dimensions))
 
 
 def random_questions(n_objects: int, count: int, seed: int) -> Questions:
-    """Rows (anchor, left, right) of three different items, uniformly drawn."""
+    """Draw rows (anchor, left, right) of three different items uniformly."""
     return draw(n_objects, count, np.random.default_rng(seed))
 
 
 def as_answers(questions: NDArray[np.integer], left_nearer: Flags) -> NDArray[np.int64]:
-    """Rows (anchor, nearer, farther) from questions and their answers."""
+    """Convert questions and their answers to rows (anchor, nearer, farther)."""
     anchor, left, right = questions.T
     return np.column_stack(
         [anchor, np.where(left_nearer, left, right), np.where(left_nearer, right, left)]
@@ -118,7 +149,7 @@ def simulated_answers(
     seed: int,
     habits: ObserverNoise = ObserverNoise(),
 ) -> NDArray[np.int64]:
-    """Random questions answered by one simulated person: rows (anchor, nearer, farther)."""
-    asked, person = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-    questions = random_questions(len(space), count, int(asked))
-    return as_answers(questions, Observer(space, habits, int(person)).answers(questions))
+    """Random questions answered by one simulated participant: rows (anchor, nearer, farther)."""
+    question_seed, observer_seed = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+    questions = random_questions(len(space), count, int(question_seed))
+    return as_answers(questions, Observer(space, habits, int(observer_seed)).answers(questions))

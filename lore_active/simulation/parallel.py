@@ -1,7 +1,7 @@
-"""Many independent runs of one function: on all cores, or wherever joblib has been told to.
+"""Independent runs of one function in parallel, on the cores of a machine or on a cluster.
 
-`joblib.parallel_config` chooses the place: a caller that holds a cluster enters it and calls the
-same functions. Results come in the order of the jobs, so a sweep is the same wherever it ran.
+`joblib.parallel_config` selects the backend. Results come in the order of the jobs, so a sweep
+gives the same results on every backend.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from lore_active.errors import InvalidParameter
 
 Result = TypeVar("Result")
-# A scheduler that does not answer within this time is not there.
+# A scheduler that does not respond within this time is reported as unreachable.
 SCHEDULER_TIMEOUT = "10s"
 Progress = Callable[[int, int], None]
 
@@ -26,7 +26,7 @@ def sweep(
     jobs: Sequence[tuple[Any, ...]],
     progress: Progress = lambda done, of: None,
 ) -> Iterator[Result]:
-    """Call `function(*job)` for each job, in parallel; yields results in the jobs' order."""
+    """Call `function(*job)` for each job in parallel; yield results in the order of the jobs."""
     progress(0, len(jobs))
     results = Parallel(return_as="generator")(delayed(_alone)(function, job) for job in jobs)
     for done, result in enumerate(results, 1):
@@ -35,14 +35,14 @@ def sweep(
 
 
 def _alone(function: Callable[..., Result], job: tuple[Any, ...]) -> Result:
-    """One job on one core: the jobs themselves fill the machine, and bits do not depend on it."""
+    """Run a job on one thread: jobs already use all cores, and bits must not depend on threads."""
     with threadpool_limits(1):
         return function(*job)
 
 
 @contextmanager
 def running(jobs: int | None, scheduler: str | None) -> Iterator[None]:
-    """Sweeps inside run on `jobs` cores of this machine, or on the scheduler's cluster."""
+    """Run the sweeps inside on `jobs` cores of this machine, or on the scheduler's cluster."""
     if scheduler is None:
         with parallel_config(backend="loky", n_jobs=jobs or -1):
             yield

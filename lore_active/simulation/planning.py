@@ -1,4 +1,4 @@
-"""What a study will take before it is run: simulated studies with the real learner."""
+"""Sample-size planning: how many answers a study needs, by simulation with the real learner."""
 
 from __future__ import annotations
 
@@ -20,17 +20,43 @@ from lore_active.stopping.rules import RankSettled
 
 QUANTILES = (0.1, 0.5, 0.9)
 PARTICIPANTS = 10
-# Questions that the learner chooses, and random ones to compare with.
+# Adaptive questions, and random ones for comparison.
 COMPARED = ("fisher", "random")
 
 
 @dataclass(frozen=True)
 class PlanConfig:
-    """The study to be planned.
+    """Configuration of a planned study.
 
-    overhead: share of trials that are catches or repeats. max_answers: where a simulated study is
-    given up (0: after 60 answers for each item). confidence, audits, min_answers: of the stopping
-    rule (0 least answers: four for each item).
+    Parameters
+    ----------
+    items : int
+        Number of items, at least 4.
+    noise, lapse : float
+        Response noise of the simulated observers; see `ObserverNoise`.
+    trials : int, default 80
+        Trials per participant.
+    seconds_per_trial : float, default 4.0
+        Mean duration of a trial.
+    pay : Pay
+        Payment of participants, for the cost.
+    overhead : float, default 0.10
+        Share of trials that are catch or repeat trials.
+    max_answers : int, default 0
+        Answers after which a simulated study is abandoned; 0 for 60 per item.
+    confidence, audits, min_answers
+        Parameters of the stopping rule; 0 minimum answers for four per item.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is outside its allowed range.
+
+    Examples
+    --------
+    >>> from lore_active.simulation.planning import PlanConfig
+    >>> PlanConfig(items=20).limit
+    1200
     """
 
     items: int
@@ -59,13 +85,13 @@ class PlanConfig:
 
     @property
     def limit(self) -> int:
-        """Answers at which a simulated study is given up."""
+        """Answers after which a simulated study is abandoned."""
         return self.max_answers or 60 * self.items
 
 
 @dataclass(frozen=True)
 class Run:
-    """One simulated study: when it stopped (None: not before the limit) and at which rank."""
+    """One simulated study: when it stopped (None: not within the limit) and at which rank."""
 
     rank: int
     selector: str
@@ -75,10 +101,11 @@ class Run:
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What studies of one true rank take, as 10 %, 50 % and 90 % quantiles.
+    """What studies of one true rank need, as 10 %, 50 % and 90 % quantiles.
 
-    A study that did not stop counts as the limit. stopped: how many did; right: how many at the
-    true rank. cost is in the currency of the pay, and None where no pay is set.
+    A study that did not stop counts as the limit. `stopped` is the number of studies that stopped,
+    `right` the number that stopped at the true rank. `cost` is in the currency of the pay, and
+    None if no pay is set.
     """
 
     rank: int
@@ -93,7 +120,7 @@ class PlanRow:
 
 
 def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> Run:
-    """Simulate one study to its stop."""
+    """Simulate one study until it stops."""
     space = gaussian_space(config.items, rank, seed)
     habits = ObserverNoise(noise=config.noise, lapse=config.lapse)
     people = SimulatedPeople(crowd(space, PARTICIPANTS, habits, seed + 1))
@@ -101,7 +128,7 @@ def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> 
         config.confidence, config.audits, config.min_answers or None, max_answers=config.limit
     )
     learner = Learner(config.items, seed, SELECTORS.make(selector), rule)
-    # The clock only fills in seconds that nobody reads here.
+    # The clock only measures computing time, which is not used here.
     for record in simulate(learner, people, config.limit, None, lambda: 0.0):
         if record.get("summary"):
             return Run(rank, selector, record["stopped_at"], record["stopped_rank"])
@@ -115,9 +142,40 @@ def plan(
     seed: int,
     progress: Progress = lambda done, of: None,
 ) -> Iterator[PlanRow]:
-    """Simulate `runs` studies for each rank; a row is yielded as soon as its studies are done.
+    """Estimate the sample size of a study by simulation.
 
-    First the rows of questions that the learner chooses, then those of random questions.
+    Parameters
+    ----------
+    config : PlanConfig
+        The study.
+    ranks : iterable of int
+        True numbers of dimensions to simulate.
+    runs : int
+        Simulated studies for each rank and selector.
+    seed : int
+        Seed of the simulated spaces, observers and learners.
+    progress : callable, optional
+        Called with the number of finished studies, and of all studies.
+
+    Yields
+    ------
+    PlanRow
+        One row for each rank, as soon as its studies have finished: first with adaptive, then
+        with random questions.
+
+    Raises
+    ------
+    InvalidParameter
+        If a rank is not possible, or the response noise is invalid.
+
+    Examples
+    --------
+    >>> from joblib import parallel_config
+    >>> from lore_active.simulation.planning import PlanConfig, plan
+    >>> with parallel_config(backend="sequential"):
+    ...     rows = list(plan(PlanConfig(items=6, max_answers=20), [1], runs=1, seed=1))
+    >>> [(row.rank, row.selector, row.answers[1]) for row in rows]
+    [(1, 'fisher', 20.0), (1, 'random', 20.0)]
     """
     ranks = list(ranks)
     for rank in ranks:
@@ -126,7 +184,7 @@ def plan(
                 f"rank {rank} is not possible for {config.items} items; it must be from 1 to "
                 f"{config.items - 1}."
             )
-    # Raises what is wrong with them before anything is simulated.
+    # Validates the response noise before anything is simulated.
     ObserverNoise(noise=config.noise, lapse=config.lapse)
     jobs = [
         (config, rank, selector, seed + 1000 * number)
@@ -144,18 +202,18 @@ def _rows(
     progress: Progress,
 ) -> Iterator[PlanRow]:
     done: list[Run] = []
-    for one in sweep(simulated_study, jobs, progress):
-        done.append(one)
+    for run in sweep(simulated_study, jobs, progress):
+        done.append(run)
         if len(done) == runs:
             yield plan_row(config, done)
             done = []
 
 
 def plan_row(config: PlanConfig, runs: list[Run]) -> PlanRow:
-    """One row from the studies of one rank and selector."""
-    counts = [config.limit if one.stopped_at is None else one.stopped_at for one in runs]
-    answers = tuple(float(one) for one in np.quantile(counts, QUANTILES))
-    # Catches and repeats cost time and money as well.
+    """Summarise the studies of one rank and selector."""
+    counts = [config.limit if run.stopped_at is None else run.stopped_at for run in runs]
+    answers = tuple(float(quantile) for quantile in np.quantile(counts, QUANTILES))
+    # Catch and repeat trials cost time and money as well.
     trials = [count / (1.0 - config.overhead) for count in answers]
     participants = tuple(ceil(count / config.trials) for count in trials)
     hours = tuple(count * config.seconds_per_trial / 3600 for count in trials)
@@ -163,8 +221,8 @@ def plan_row(config: PlanConfig, runs: list[Run]) -> PlanRow:
         rank=runs[0].rank,
         selector=runs[0].selector,
         runs=len(runs),
-        stopped=sum(one.stopped_at is not None for one in runs),
-        right=sum(one.stopped_rank == one.rank for one in runs),
+        stopped=sum(run.stopped_at is not None for run in runs),
+        right=sum(run.stopped_rank == run.rank for run in runs),
         answers=answers,
         participants=participants,
         hours=hours,

@@ -1,4 +1,4 @@
-"""A whole study with simulated people, or with a pool of logged answers in their place."""
+"""Simulate a whole study, with simulated observers or with a pool of recorded answers."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from lore_active.questions.pool import Questions, keys
 from lore_active.questions.question import Question, Side
 from lore_active.simulation.observers import Observer
 
-# Questions out at a time: about what a handful of people hold.
+# Questions pending at a time: as if ten participants took part at once.
 BATCH = 10
 
 
 class People(Protocol):
-    """Whoever answers."""
+    """Protocol of a source of answers."""
 
     def answer(self, query: Question) -> tuple[Side, str]:
-        """The side chosen, and who chose it."""
+        """Return the chosen side, and the participant who chose it."""
         ...
 
 
 class SimulatedPeople:
-    """Observers who take turns."""
+    """Simulated observers who take turns."""
 
     def __init__(self, observers: list[Observer]) -> None:
         self._observers = observers
         self._next = 0
 
     def answer(self, query: Question) -> tuple[Side, str]:
-        """The side chosen, and who chose it."""
-        who = self._next % len(self._observers)
+        """Return the chosen side, and the participant who chose it."""
+        observer = self._next % len(self._observers)
         self._next += 1
-        return self._observers[who].answer(query.anchor, query.left, query.right), f"P{who + 1}"
+        side = self._observers[observer].answer(query.anchor, query.left, query.right)
+        return side, f"P{observer + 1}"
 
 
 class LoggedPeople:
-    """Answers drawn from those that were logged for the same question."""
+    """Answers drawn from those that were recorded for the same question."""
 
     def __init__(self, triplets: Triplets, seed: int) -> None:
-        # Weights are votes; a question without any cannot be answered, and is not asked.
+        # Weights count votes; a question without any vote cannot be answered, so it is not asked.
         triplets = triplets.take(triplets.weight > 0.0)
         self._rng = np.random.default_rng(seed)
         self._items = triplets.n_objects
@@ -59,7 +60,7 @@ class LoggedPeople:
             votes[int(row[1])] = votes.get(int(row[1]), 0.0) + float(weight)
 
     def answer(self, query: Question) -> tuple[Side, str]:
-        """The side chosen, and who chose it."""
+        """Return the chosen side, and the participant who chose it."""
         row = np.array([[query.anchor, query.left, query.right]])
         votes = self._votes[int(keys(row, self._items)[0])]
         left, right = votes.get(query.left, 0.0), votes.get(query.right, 0.0)
@@ -68,7 +69,7 @@ class LoggedPeople:
 
 @dataclass
 class Spent:
-    """Seconds by kind of work, measured with a clock that is passed in."""
+    """Seconds by kind of computation, measured with the clock that is passed in."""
 
     refit: float = 0.0
     audit: float = 0.0
@@ -84,11 +85,42 @@ def simulate(
     stop: bool = True,
     batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
-    """Run a study; yields a record for each audit and a summary at the end.
+    """Simulate a study.
 
-    `test` holds triplets on which accuracy is measured (None: not measured). Without `stop`
-    collection goes on to `answers` whatever the rule says; `stopped_at` then tells where it would
-    have stopped.
+    Parameters
+    ----------
+    learner : Learner
+        A new learner; its stopping rule decides when the study ends.
+    people : People
+        Source of the answers.
+    answers : int
+        Maximum number of answers.
+    test : array-like, Triplets or None
+        Triplets on which accuracy is measured; None if it is not measured.
+    clock : callable
+        Returns seconds, for instance `time.perf_counter`.
+    stop : bool, default True
+        Whether to end when the stopping rule is met. If False, collection continues to `answers`,
+        and `stopped_at` in the summary says where it would have ended.
+    batch : int, default 10
+        Number of questions that are pending at a time.
+
+    Yields
+    ------
+    dict
+        A record after each audit, and a summary (with the key "summary") at the end.
+
+    Examples
+    --------
+    >>> from lore_active import Learner
+    >>> from lore_active.simulation.observers import Observer, gaussian_space
+    >>> from lore_active.simulation.run import SimulatedPeople, simulate
+    >>> people = SimulatedPeople([Observer(gaussian_space(6, 1, seed=1), seed=2)])
+    >>> records = list(simulate(Learner(6), people, 20, test=None, clock=lambda: 0.0))
+    >>> [record["answers"] for record in records]
+    [20, 20]
+    >>> records[-1]["summary"]
+    True
     """
     spent = Spent()
     stopped_at: int | None = None
@@ -148,12 +180,16 @@ def simulate(
 
 
 def _said(learner: Learner) -> dict[str, str]:
-    """The verdict as every page gives it."""
-    found = learner.verdict
-    return {"stage": found.stage, "headline": found.headline, "explanation": found.explanation}
+    """The verdict in the same wording as on the pages."""
+    verdict = learner.verdict
+    return {
+        "stage": verdict.stage,
+        "headline": verdict.headline,
+        "explanation": verdict.explanation,
+    }
 
 
 def _predicted(learner: Learner) -> float | None:
-    """Prequential accuracy; None while no map has predicted anything."""
+    """Prequential accuracy; None while there are no predictions."""
     share = learner.prequential
     return share.value if share.count else None
