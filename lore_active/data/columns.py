@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -26,9 +25,8 @@ from lore_active.data.headers import (
     known_headers,
     normal,
 )
+from lore_active.data.values import float_of, is_missing, is_number
 from lore_active.errors import InvalidTriplets
-
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)")
 
 
 @dataclass(frozen=True)
@@ -95,40 +93,6 @@ def _nothing(_: int) -> NDArray[Any]:
 def at_start(place: str) -> str:
     """A place as the first word of a sentence."""
     return place[:1].upper() + place[1:]
-
-
-def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or text that is one; 1_000 and other scripts' digits are not."""
-    if isinstance(cell, (bytes, str)):
-        return NUMBER.fullmatch(text_of(cell).strip().lower()) is not None
-    return isinstance(cell, (int, float, np.integer, np.floating)) and not isinstance(cell, bool)
-
-
-def text_of(cell: Any) -> str:
-    """A cell as text; bytes that are no text stay apart from each other."""
-    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
-
-
-def float_of(cell: Any) -> float:
-    """A cell that is a number, as far as floats reach."""
-    try:
-        return float(cell)
-    except OverflowError:
-        return float("inf")
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing: None, not a number, an empty text, or a library's own mark."""
-    if isinstance(cell, (str, bytes)):
-        return not cell.strip() or cell.strip().lower() in ("nan", b"nan")
-    if cell is None:
-        return True
-    try:
-        return bool(cell != cell)
-    except TypeError:  # pandas' NA refuses to be true or false
-        return True
-    except ValueError:  # more than one cell in a cell
-        return False
 
 
 def is_header(header: Sequence[str]) -> bool:

@@ -1,4 +1,8 @@
-"""Validation of answers: every supported input becomes index arrays of triplets."""
+"""Validation of answers: every supported input becomes index arrays of triplets.
+
+One module, though long: `as_triplets` is the only way in, and its documentation has to say what it
+takes.
+"""
 
 from __future__ import annotations
 
