@@ -336,7 +336,7 @@ def test_the_report_has_pay_cost_and_forecast(tmp_path):
     text = make_report(desk.database, desk.study, desk.clock).page
     assert '<b id="cost">€3.00</b>' in text
     assert "for 1 participant who finished" in text
-    assert "Those who completed it were paid €2.00 per participant and €6.00 per hour." in text
+    assert "Payment for a completed session was €2.00 per participant and €6.00 per hour." in text
     assert '<p class="lead" id="forecast">No forecast yet.</p>' in text
     desk.close()
     unpaid = Desk(tmp_path / "unpaid", "", 8)

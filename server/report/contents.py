@@ -1,4 +1,4 @@
-"""What stands in a report: words and tables for the template, numbers for the scripts."""
+"""The contents of a report: texts and tables for the template, data for the scripts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ MAX_CELLS = 8000
 MAX_AUDITS = 60
 MAX_EVENTS = 200
 ENDS = 3
-# Ids shorter than this are too like ordinary words and numbers to be looked for in texts.
+# Shorter IDs are too much like ordinary words and numbers to be replaced in texts.
 MIN_ID = 4
-# What opens doors or is only for trying out stays at home; texts are long, a few are shown apart.
-UNTOLD = ("completion.", "bots.", "texts.")
+# Codes, and settings for bots, do not belong in a report; texts are long, and the main ones are
+# shown in a section of their own.
+OMITTED = ("completion.", "bots.", "texts.")
 STATUS = {"running": "running", "paused": "paused", "stopped": "ended"}
 
 
 def contents(found: ReportData, items: Shown, with_names: bool) -> dict[str, Any]:
-    """For the template."""
+    """The variables of the template."""
     shown, settings = found.shown, found.study.settings
     end = report_figures.ending(found)
     return {
@@ -88,7 +89,7 @@ def contents(found: ReportData, items: Shown, with_names: bool) -> dict[str, Any
 
 
 def data(found: ReportData, items: Shown) -> dict[str, Any]:
-    """For the scripts: nothing about people but their numbers."""
+    """The data for the scripts; participants are in it by number only."""
     parts = ("dimensions", "stopping", "accuracy", "spectrum", "map")
     return {
         "shown": {name: found.shown[name] for name in parts},
@@ -112,49 +113,51 @@ def data(found: ReportData, items: Shown) -> dict[str, Any]:
 
 
 def unnamed(text: str, people: list[Person]) -> str:
-    """A text in which nobody is called by what the recruiting service calls them."""
-    for one in people:
-        whole = one.external or ""
-        # `PROLIFIC_PID=…` as it is kept, and what stands behind the sign.
-        for part in (whole, whole.partition("=")[2]):
-            if len(part) >= MIN_ID:
-                text = text.replace(part, f"participant {one.id}")
+    """A text in which recruitment IDs are replaced by the numbers of participants."""
+    for person in people:
+        external = person.external or ""
+        # As it is stored, `PROLIFIC_PID=…`, and the ID alone.
+        for name in (external, external.partition("=")[2]):
+            if len(name) >= MIN_ID:
+                text = text.replace(name, f"P{person.id}")
     return text
 
 
-def _private(found: ReportData, out: list[report_figures.Exclusion], with_names: bool) -> list[Any]:
+def _private(
+    found: ReportData, excluded: list[report_figures.Exclusion], with_names: bool
+) -> list[Any]:
     if with_names:
-        return list(out)
+        return list(excluded)
     people = found.facts.people
     return [
         report_figures.Exclusion(
             one.participant, one.answers, one.at, "", unnamed(one.reason, people)
         )
-        for one in out
+        for one in excluded
     ]
 
 
 def _summary(found: ReportData) -> str:
-    came, received = found.facts.participants, found.facts.columns.received_at
+    counts, received = found.facts.participants, found.facts.columns.received_at
     parts = [methods.many(found.facts.items, "item")]
-    if came.answered:
+    if counts.answered:
         answers = methods.many(found.facts.answers.answers, "answer")
-        bots = " (simulated)" if came.simulated == came.answered else ""
-        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}{bots}")
+        bots = " (simulated)" if counts.simulated == counts.answered else ""
+        parts.append(f"{answers} from {methods.many(counts.answered, 'participant')}{bots}")
         first, last = report_figures.day(int(received[0])), report_figures.day(int(received[-1]))
         parts.append(first if first == last else f"{first} to {last}")
     return " · ".join(parts)
 
 
 def _audits(found: ReportData) -> list[dict[str, Any]]:
-    """The model at its audits, thinned to what a reader can take in."""
+    """The model at its audits, thinned to a readable number."""
     points = [one for one in found.facts.history.points if one.audit]
-    places = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
-    return [points[at].__dict__ for at in places] if points else []
+    indices = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
+    return [points[at].__dict__ for at in indices] if points else []
 
 
 def _places(found: ReportData) -> list[dict[str, Any]]:
-    """Every item with its coordinates on principal axes; none if that would be too many."""
+    """Every item with its coordinates on principal axes; empty if there are too many."""
     z = embedding_of(found.facts.model, found.facts.items)
     if not z.shape[1] or z.size > MAX_CELLS:
         return []
@@ -165,7 +168,7 @@ def _places(found: ReportData) -> list[dict[str, Any]]:
 
 
 def _ends(found: ReportData) -> list[dict[str, Any]]:
-    """The items at both ends of each principal axis, with how much of the spread it carries."""
+    """The items at both ends of each principal axis, with its share of the variance."""
     z = embedding_of(found.facts.model, found.facts.items)
     names = [name_of(item) for item in found.study.items]
     squares = np.square(z - z.mean(axis=0)).sum(axis=0)
@@ -183,7 +186,7 @@ def _ends(found: ReportData) -> list[dict[str, Any]]:
 
 
 def _people(found: ReportData) -> list[dict[str, Any]]:
-    """Flagged and excluded ones first, as in the monitor; those who never answered are left out."""
+    """Participants who answered, flagged and excluded ones first, as in the monitor."""
     rows = [one for one in found.shown["participants"]["rows"] if one["done"]]
     return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
 
@@ -193,7 +196,7 @@ def _share(part: list[int]) -> float | None:
 
 
 def _settings(found: ReportData) -> list[dict[str, Any]]:
-    """Every setting with its meaning; those that were changed while it ran, as they are now."""
+    """Every setting with its meaning and its current value, also where it was changed later."""
     state = found.facts.state
     now = {
         "budget.answers": state.budget_answers,
@@ -203,7 +206,7 @@ def _settings(found: ReportData) -> list[dict[str, Any]]:
     }
     rows = []
     for key, field in all_keys().items():
-        if not key.startswith(UNTOLD):
+        if not key.startswith(OMITTED):
             value: Any = found.study.settings
             for part in key.split("."):
                 value = getattr(value, part)
@@ -211,7 +214,7 @@ def _settings(found: ReportData) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "key": key,
-                    "value": _worded(value),
+                    "value": _shown(value),
                     "meaning": MEANINGS[key],
                     "changed": value != field.default,
                 }
@@ -219,30 +222,30 @@ def _settings(found: ReportData) -> list[dict[str, Any]]:
     return rows
 
 
-def _worded(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _events(found: ReportData, with_names: bool) -> list[dict[str, str]]:
-    """What was decided, oldest first."""
+    """The decisions, oldest first."""
     kept = found.events[-MAX_EVENTS:]
     return [_event(one, found.facts.people, with_names) for one in kept]
 
 
-def _event(one: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
-    by_machine = one.who in ("stopping rule", "worker")
+def _event(event: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
+    automatic = event.who in ("stopping rule", "worker")
     details = [
         str(value) if name == "reason" else f"{name}: {value}"
-        for name, value in one.detail.items()
+        for name, value in event.detail.items()
         if value != ""
     ]
-    words = "; ".join(details)
-    whom = "" if one.participant is None else f" P{one.participant}"
+    text = "; ".join(details)
+    whom = "" if event.participant is None else f" P{event.participant}"
     return {
-        "at": report_figures.minute(one.at),
-        "kind": one.kind + whom,
-        "who": one.who if by_machine or with_names else "experimenter",
-        "words": words if with_names else unnamed(words, people),
+        "at": report_figures.minute(event.at),
+        "kind": event.kind + whom,
+        "who": event.who if automatic or with_names else "experimenter",
+        "words": text if with_names else unnamed(text, people),
     }
