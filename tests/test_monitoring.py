@@ -301,7 +301,7 @@ def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
     ]
     said = messages.evidence(1, ranks)
     assert "at least one dimension" in said
-    assert "cannot tell yet" in said
+    assert "do not show yet how many" in said
     ranks[0]["worse"] = 0.03
     assert "at least one dimension" not in messages.evidence(1, ranks)
 

@@ -96,7 +96,7 @@ def test_every_stage_of_the_table_has_its_study():
 def test_an_exclusion_of_everybody_says_why_nothing_counts(tmp_path):
     desk = stages.none_counted(tmp_path / "words")
     where = shown(desk)["where"]
-    assert f"{where['answers']} are of excluded participants" in where["explanation"]
+    assert f"{where['answers']} are from excluded participants" in where["explanation"]
     desk.close()
 
 

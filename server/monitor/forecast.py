@@ -1,4 +1,4 @@
-"""The forecast: answers, participants, hours and money still to come, as ranges."""
+"""The forecast: answers, participants, hours and cost until stopping, as ranges."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from server.store.summaries import DecisionRow, Person
 
 Range = tuple[float, float]
 FINISHED = ("feedback", "finished")
-NO_DIMENSION = "there is no dimension yet"
-UNLIKE = "this study is unlike those that forecasts are made from"
+NO_DIMENSION = "no dimension is reported yet"
+UNLIKE = "this study is unlike all studies that the forecast was calibrated with"
 HINT = "Set [pay] in study.toml to see the cost here."
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """Participants as the forecast sees them; simulated ones take no time and no money.
+    """Participants, for the forecast; simulated ones cost neither time nor money.
 
-    finished: how many, and the hours that they took together. under_way: how many, and the trials
-    that they have left. trial_hours: how long a trial takes, on average over all who answered.
-    simulated: whether there are simulated participants, too.
+    finished, hours: how many finished, and their total time. under_way, trials_left: how many are
+    under way, and their remaining trials. trial_hours: mean duration of a trial over all who
+    answered. simulated: whether there are also simulated participants.
     """
 
     finished: int
@@ -50,7 +50,7 @@ class Crowd:
 
 
 def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes: int) -> Crowd:
-    """Count them."""
+    """Count the participants for the forecast."""
     everybody, people = people, [one for one in people if not one.simulated]
     since, until = present(now, idle_minutes)
     done = [one for one in people if one.stage in FINISHED]
@@ -70,12 +70,11 @@ def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes:
 
 @dataclass(frozen=True)
 class Ahead:
-    """What will have come until the stop, 9 times in 10; None: no forecast.
+    """What is still to come until stopping, as 90 % ranges; None: no forecast.
 
-    answers: practice aside, as the budget counts them; in half of the cases no more than `middle`.
-    participants: who have not begun yet.
-    hours: of participants' time. met: the stopping rule is met already. reason: why there is no
-    forecast, where that is known.
+    answers: without practice, as the budget counts them; `middle` is their median. participants:
+    further ones, who have not started. hours: of participants' time. met: the stopping rule is
+    already met. reason: why there is no forecast, where that is known.
     """
 
     answers: Range | None = None
@@ -94,7 +93,7 @@ def ahead(
     items: int,
     people: Crowd,
 ) -> Ahead:
-    """A forecast from the criteria; `audited` is how many answers were in the last audit."""
+    """Forecast from the criteria; `audited` is the number of answers in the last audit."""
     if decision is None or state.status == "stopped":
         return Ahead()
     criteria = tuple(
@@ -107,7 +106,7 @@ def ahead(
     found = forecast(status)
     if found is None:
         return Ahead(reason=UNLIKE if decision.rank else NO_DIMENSION)
-    # Catches, skips and answers of excluded participants are collected, too.
+    # Answers to catch trials, skips and answers of excluded participants use up the budget as well.
     each = counts.answers / counts.counted if counts.counted else 1.0
     low = max(1.0, (found.low - counts.fitted) * each)
     answers = (_rounded(low, floor), _rounded(max(low, (found.high - counts.fitted) * each), ceil))
@@ -121,13 +120,13 @@ def ahead(
 
 
 def _rounded(count: float, how: Any) -> int:
-    """To two digits: it is a forecast."""
+    """Rounded to two significant digits."""
     size = 10 ** max(0, floor(log10(max(1.0, count))) - 1)
     return int(how(count / size) * size)
 
 
 def message(found: Ahead, state: StudyState, collected: int) -> str:
-    """What is still to come, in a sentence or two."""
+    """The forecast as text."""
     if state.status == "stopped":
         return "Collection has ended; participants already under way can finish."
     if found.met:
@@ -136,19 +135,18 @@ def message(found: Ahead, state: StudyState, collected: int) -> str:
         return f"No forecast yet: {found.reason}." if found.reason else "No forecast yet."
     low, high = found.answers
     text = f"{about(spread(low, high))} more {plural(high, 'answer')} until stopping"
+    median = f"median: {found.middle:,}; " if found.middle else ""
     more = f"{_people(found.participants)}, {_hours(found.hours)}"
-    text = f"{text[0].upper()}{text[1:]} (90 % range; {more})"
-    text += f"; at most {found.middle:,} in half of the cases." if found.middle else "."
-    left = state.budget_answers - collected
-    if low > left:
-        text += f" The budget ends before that: it leaves {max(0, left):,} answers."
-    elif high > left:
-        text += f" The budget may end before that: it leaves {left:,} answers."
+    text = f"{text[0].upper()}{text[1:]} (90 % range; {median}{more})."
+    left = max(0, state.budget_answers - collected)
+    if high > left:
+        verb = "will" if low > left else "may"
+        text += f" The budget {verb} run out first: {left:,} {plural(left, 'answer')} left."
     return text
 
 
 def spread(low: float, high: float, form: str = ",.0f") -> str:
-    """`400 to 1,100`; `up to 1,100` where the lower end is as good as nothing."""
+    """`400 to 1,100`; `up to 1,100` where the lower end is negligible."""
     ends = format(low, form), format(high, form)
     if ends[0] == ends[1]:
         return ends[1]
@@ -156,7 +154,7 @@ def spread(low: float, high: float, form: str = ",.0f") -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """`answer` or `answers`."""
+    """The noun in singular or plural: `answer` or `answers`."""
     return noun if count == 1 else f"{noun}s"
 
 
@@ -171,7 +169,7 @@ def _hours(hours: Range) -> str:
 
 
 def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
-    """What was spent, and will be until the stop; `currency` is None where no pay is set."""
+    """What was spent, and the forecast until stopping; `currency` is None where no pay is set."""
     if not pay.is_set:
         return {"currency": None, "message": HINT}
     spent = cost(pay, people.finished, people.hours)
@@ -217,9 +215,9 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 class SessionTimes:
-    """Time of every participant, added up; reading on costs what is new.
+    """The total time of every participant, updated incrementally.
 
-    A pause counts as `idle_minutes` at most: who comes back after lunch has not worked for so long.
+    A pause counts as `idle_minutes` at most: a lunch break is not working time.
     """
 
     def __init__(self, idle_minutes: int) -> None:
@@ -229,7 +227,7 @@ class SessionTimes:
         self.ms: Numbers = np.zeros(0, dtype=np.int64)
 
     def update(self, columns: Columns, people: Sequence[Person]) -> None:
-        """Take in the answers that came since the last reading; `ms` is by participant's number."""
+        """Add the answers since the last update; `ms` is indexed by the participant's number."""
         known = len(self.ms)
         size = max((one.id for one in people), default=-1) + 1
         if size > known:
