@@ -171,7 +171,7 @@ def test_without_a_model_nobody_disagrees():
 
 def test_every_flag_has_a_name_a_rule_with_its_threshold_and_a_sentence():
     assert set(NAMES) == set(RULES) == set(SHARES)
-    assert all("Raised at 1 in " in sentence for sentence in RULES.values())
+    assert all("Threshold: 1 in " in sentence for sentence in RULES.values())
     everything = [row(seq, rt_ms=50.0, elapsed=60, blurred=1) for seq in range(1, 40)]
     (_, one) = quality(everything)
     sentences = [statement(evidence) for evidence in one.evidence]
@@ -463,7 +463,7 @@ def test_what_was_read_is_let_go_when_nobody_looks(collected):
     assert watch._reader is reader
     desk.now += 1
     watch.rest()
-    assert watch._reader is not reader and len(watch._reader._history) == 0
+    assert watch._reader is not reader and len(watch._reader._answers) == 0
     again = json.loads(watch.update(True).plain)
     assert again["participants"]["rules"] == json.loads(first.plain)["participants"]["rules"]
     assert again["map"] == json.loads(first.plain)["map"]

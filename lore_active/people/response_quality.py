@@ -278,16 +278,18 @@ def _log_odds(trials: Trials, reference: Reference) -> tuple[dict[str, Floats], 
     width = int(column.max(initial=-1)) + 1
     made = tuple(patterns(trials, honest(trials, reference)))
     sheet = _Sheet(who, row, column, width, made)
-    found: dict[str, Floats] = {}
+    log_odds: dict[str, Floats] = {}
     for one in made:
         weights = start_weights(width, one.first, one.later)
         odds = log_martingale(sheet.matrix(one.log_factors()), weights)
-        found[one.flag] = np.logaddexp(found[one.flag], odds) if one.flag in found else odds
-    found["catch"] = np.maximum(found["catch"], _catch_looks(sheet))
+        log_odds[one.flag] = (
+            np.logaddexp(log_odds[one.flag], odds) if one.flag in log_odds else odds
+        )
+    log_odds["catch"] = np.maximum(log_odds["catch"], _catch_looks(sheet))
     padding = sheet.matrix(np.ones(len(trials))) == 0.0
-    for odds in found.values():
+    for odds in log_odds.values():
         odds[padding] = -np.inf
-    return found, sheet
+    return log_odds, sheet
 
 
 def _catch_looks(sheet: _Sheet) -> Floats:
@@ -298,7 +300,7 @@ def _catch_looks(sheet: _Sheet) -> Floats:
     rows, columns = sheet.row[order], sheet.column[order]
     rates, wrong = pattern.honest[order], pattern.event[order]
     place = relative_order(rows)
-    found = np.full((len(sheet.participants), sheet.width), -np.inf)
+    log_odds = np.full((len(sheet.participants), sheet.width), -np.inf)
     # The distribution of the number of errors so far, by participant.
     spread = np.zeros((len(sheet.participants), max(CATCH_LOOKS) + 1))
     spread[:, 0] = 1.0
@@ -313,8 +315,8 @@ def _catch_looks(sheet: _Sheet) -> Floats:
         if share is not None:
             tail = np.cumsum(spread[who, ::-1], axis=1)[:, ::-1]
             chance = np.maximum(tail[np.arange(len(who)), errors[who]], 1e-300)
-            found[who, columns[at]] = np.log(share / chance)
-    return found
+            log_odds[who, columns[at]] = np.log(share / chance)
+    return log_odds
 
 
 def _parts(trials: Trials) -> Iterator[Trials]:

@@ -46,7 +46,7 @@ class Feed:
         self.clock = clock
         self._lock = threading.Lock()
         self._reader = Reader(database, study)
-        self._found: dict[str, Any] = {}
+        self._data: dict[str, Any] = {}
         self._updates: dict[bool, Update] = {}
         self._key = _Key("", "")
         self._read_at = 0
@@ -74,7 +74,7 @@ class Feed:
                 self._updates = {}
                 self._key, self._read_at = key, now
             if with_names not in self._updates:
-                self._updates[with_names] = _packed(self._key, self._found, with_names)
+                self._updates[with_names] = _packed(self._key, self._data, with_names)
             return self._updates[with_names]
         finally:
             self._lock.release()
@@ -97,7 +97,7 @@ class Feed:
         try:
             return self.database.read_apart(lambda c: _key(c, now, error))
         except StoreError as failed:
-            if not self._found:
+            if not self._data:
                 raise
             return replace(self._key, error=error or type(failed))
 
@@ -106,10 +106,10 @@ class Feed:
             facts = self.database.read_apart(lambda c: self._reader.read(c, now))
         except StoreError:
             # Keep showing what was read last.
-            if not self._found:
+            if not self._data:
                 raise
         else:
-            self._found = self._reader.shown(facts)
+            self._data = self._reader.shown(facts)
 
     def rest(self) -> None:
         """Release all data if no monitor is open any more; called from time to time."""
@@ -119,7 +119,7 @@ class Feed:
         if self._lock.acquire(blocking=False):
             try:
                 self._reader = Reader(self.database, self.study)
-                self._found, self._updates, self._key = {}, {}, _Key("", "")
+                self._data, self._updates, self._key = {}, {}, _Key("", "")
                 self._asked_at = None
             finally:
                 self._lock.release()
@@ -146,13 +146,13 @@ def _digest(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:20]
 
 
-def _packed(key: _Key, found: dict[str, Any], with_names: bool) -> Update:
-    table = found["participants"]
+def _packed(key: _Key, data: dict[str, Any], with_names: bool) -> Update:
+    table = data["participants"]
     rows = sorted(
         table["rows"],
         key=lambda one: (not (one["flags"] or one["excluded"]), -one["seen_at"]),
     )[:MAX_ROWS]
-    log = found["log"]
+    log = data["log"]
     if not with_names:
         rows = [{**one, "external": None, "feedback": ""} for one in rows]
         # Details such as links and reasons for exclusion may identify a participant.
@@ -164,5 +164,5 @@ def _packed(key: _Key, found: dict[str, Any], with_names: bool) -> Update:
         storage = {"name": error.name, "meaning": error.meaning, "advice": error.advice}
     version = _digest((key.whole, storage)) + ("-n" if with_names else "-a")
     changed = {"version": version, "storage": storage, "participants": shown, "log": log}
-    plain = msgspec.json.encode({**found, **changed})
+    plain = msgspec.json.encode({**data, **changed})
     return Update(version, plain, gzip.compress(plain, 5, mtime=0))

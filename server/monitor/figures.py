@@ -79,12 +79,12 @@ class StudySummary:
 
 def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
     """All data of the monitor except the map."""
-    found = facts.verdict
-    share = accuracy(facts.history, found)
+    verdict = facts.verdict
+    share = accuracy(facts.history, verdict)
     return {
-        "where": where(facts, found, share),
-        "dimensions": dimensions(facts, found),
-        "stopping": stopping(facts.decision, found),
+        "where": where(facts, verdict, share),
+        "dimensions": dimensions(facts, verdict),
+        "stopping": stopping(facts.decision, verdict),
         "accuracy": share,
         "spectrum": spectrum(facts.history),
         "participants": {
@@ -98,7 +98,7 @@ def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
     }
 
 
-def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[str, Any]:
+def where(facts: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dict[str, Any]:
     """State, verdict, answers, participants, pace and forecast."""
     state, decision, counts = facts.state, facts.decision, facts.answers
     collected = counts.answers
@@ -112,12 +112,12 @@ def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[st
         "reason": "" if facts.by_rule else state.reason,
         "by_rule": facts.by_rule,
         "begun": bool(facts.people),
-        "settled": found.stage == "settled",
-        "stage": found.stage,
-        "headline": found.headline,
-        "explanation": found.explanation,
+        "settled": verdict.stage == "settled",
+        "stage": verdict.stage,
+        "headline": verdict.headline,
+        "explanation": verdict.explanation,
         "predicted": messages.predicted(share),
-        "has_rank": found.has_rank,
+        "has_rank": verdict.has_rank,
         "answers": collected,
         "fitted": counts.fitted,
         "waiting": counts.waiting,
@@ -173,12 +173,12 @@ def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int,
     return rate, window, spark
 
 
-def dimensions(facts: StudySummary, found: Verdict) -> dict[str, Any]:
+def dimensions(facts: StudySummary, verdict: Verdict) -> dict[str, Any]:
     """The rank, the evidence for each rank, and the history of the rank."""
     points = facts.history.drawn()
     # Without criteria, the answers that count now have not been audited.
-    ranks = facts.history.latest.get("evidence", []) if found.criteria else []
-    rank = facts.decision.rank if facts.decision and found.criteria else None
+    ranks = facts.history.latest.get("evidence", []) if verdict.criteria else []
+    rank = facts.decision.rank if facts.decision and verdict.criteria else None
     reference = messages.reference(ranks)
     return {
         "rank": rank,
@@ -202,7 +202,7 @@ def dimensions(facts: StudySummary, found: Verdict) -> dict[str, Any]:
     }
 
 
-def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
+def stopping(decision: DecisionRow | None, verdict: Verdict) -> dict[str, Any]:
     """The criteria that apply, and what is missing."""
     rows = [
         {
@@ -213,16 +213,16 @@ def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
             "passed": one.passed,
             "words": criteria.message(one, 0 if decision is None else decision.rank),
         }
-        for one in found.criteria
+        for one in verdict.criteria
     ]
     return {
-        "settled": found.stage == "settled",
-        "missing": messages.missing(found),
+        "settled": verdict.stage == "settled",
+        "missing": messages.missing(verdict),
         "criteria": rows,
     }
 
 
-def accuracy(history: History, found: Verdict) -> dict[str, Any]:
+def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
     """Prequential accuracy, the noise ceiling, and the history of the accuracy.
 
     A model without dimensions predicts nothing, so there is none while no rank is reported.
@@ -230,7 +230,7 @@ def accuracy(history: History, found: Verdict) -> dict[str, Any]:
     points = [one for one in history.drawn() if one.value is not None and one.rank > 0]
     latest = history.latest
     share = latest.get("prequential", latest.get("progressive", NO_SHARE))
-    share = share if found.has_rank else NO_SHARE
+    share = share if verdict.has_rank else NO_SHARE
     ceiling = history.latest.get("ceiling")
     known = share["count"] > 0
     return {
@@ -240,7 +240,7 @@ def accuracy(history: History, found: Verdict) -> dict[str, Any]:
         "high": number(share["high"], 4) if known else None,
         "ceiling": number(ceiling, 4),
         "chance": 0.5,
-        "words": messages.accuracy(share, ceiling, found),
+        "words": messages.accuracy(share, ceiling, verdict),
         "history": {
             "answers": [one.answers for one in points],
             "value": [one.value for one in points],

@@ -103,19 +103,22 @@ def ahead(
     status = AuditStatus(items, audited, decision.rank, criteria)
     if status.met:
         return Ahead((0, 0), (0, 0), (0.0, 0.0), met=True)
-    found = forecast(status)
-    if found is None:
+    predicted = forecast(status)
+    if predicted is None:
         return Ahead(reason=UNLIKE if decision.rank else NO_DIMENSION)
     # Answers to catch trials, skips and answers of excluded participants use up the budget as well.
     each = counts.answers / counts.counted if counts.counted else 1.0
-    low = max(1.0, (found.low - counts.fitted) * each)
-    answers = (_rounded(low, floor), _rounded(max(low, (found.high - counts.fitted) * each), ceil))
+    low = max(1.0, (predicted.low - counts.fitted) * each)
+    answers = (
+        _rounded(low, floor),
+        _rounded(max(low, (predicted.high - counts.fitted) * each), ceil),
+    )
     to_come = [max(0.0, end - people.trials_left) for end in answers]
     return Ahead(
         answers,
         (ceil(to_come[0] / state.trials), ceil(to_come[1] / state.trials)),
         (answers[0] * people.trial_hours, answers[1] * people.trial_hours),
-        middle=_rounded(max(low, (found.middle - counts.fitted) * each), round),
+        middle=_rounded(max(low, (predicted.middle - counts.fitted) * each), round),
     )
 
 
@@ -125,18 +128,18 @@ def _rounded(count: float, how: Any) -> int:
     return int(how(count / size) * size)
 
 
-def message(found: Ahead, state: StudyState, collected: int) -> str:
+def message(coming: Ahead, state: StudyState, collected: int) -> str:
     """The forecast as text."""
     if state.status == "stopped":
         return "Collection has ended; participants already under way can finish."
-    if found.met:
+    if coming.met:
         return "Until stopping: criteria met."
-    if found.answers is None or found.participants is None or found.hours is None:
-        return f"No forecast yet: {found.reason}." if found.reason else "No forecast yet."
-    low, high = found.answers
+    if coming.answers is None or coming.participants is None or coming.hours is None:
+        return f"No forecast yet: {coming.reason}." if coming.reason else "No forecast yet."
+    low, high = coming.answers
     text = f"{about(spread(low, high))} more {plural(high, 'answer')} until stopping"
-    median = f"median: {found.middle:,}; " if found.middle else ""
-    more = f"{_people(found.participants)}, {_hours(found.hours)}"
+    median = f"median: {coming.middle:,}; " if coming.middle else ""
+    more = f"{_people(coming.participants)}, {_hours(coming.hours)}"
     text = f"{text[0].upper()}{text[1:]} (90 % range; {median}{more})."
     left = max(0, state.budget_answers - collected)
     if high > left:
@@ -168,7 +171,7 @@ def _hours(hours: Range) -> str:
     return f"{spread(*hours, ',.0f' if hours[1] >= 10 else '.1f')} hours of participants' time"
 
 
-def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
+def costs(pay: Pay, people: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
     """What was spent, and the forecast until stopping; `currency` is None where no pay is set."""
     if not pay.is_set:
         return {"currency": None, "message": HINT}
@@ -177,8 +180,8 @@ def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
     one = cost(pay, 1, hours)
     under_way = people.under_way * one
     more: Range | None = None
-    if found.participants is not None:
-        more = (under_way + found.participants[0] * one, under_way + found.participants[1] * one)
+    if coming.participants is not None:
+        more = (under_way + coming.participants[0] * one, under_way + coming.participants[1] * one)
     total = None if more is None else (spent + more[0], spent + more[1])
     return {
         "currency": pay.currency.strip(),
@@ -190,16 +193,16 @@ def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
         "to_stop": _cents(more),
         "total": _cents(total),
         "shown": money(spent, pay.currency),
-        "message": _cost_message(pay, people, under_way, more, found),
+        "message": _cost_message(pay, people, under_way, more, coming),
     }
 
 
 def _cost_message(
-    pay: Pay, people: Crowd, under_way: float, more: Range | None, found: Ahead
+    pay: Pay, people: Crowd, under_way: float, more: Range | None, coming: Ahead
 ) -> str:
     text = f"for {people.finished:,} {plural(people.finished, 'participant')} who finished"
     text += " (simulated ones cost nothing)" * people.simulated
-    if more is not None and not found.met:
+    if more is not None and not coming.met:
         return f"{text}; {about(money_range(*more, pay.currency))} more until stopping"
     if under_way:
         return f"{text}; {money(under_way, pay.currency)} more for {people.under_way:,} under way"

@@ -15,12 +15,12 @@ from server.study.config import Bots
 CLEAR = 2.0
 
 
-def missing(found: Verdict) -> str:
+def missing(verdict: Verdict) -> str:
     """What the stopping rule is waiting for."""
-    if not found.criteria:
+    if not verdict.criteria:
         return "The criteria are evaluated with the first estimate."
-    text = not_met([one.name for one in found.criteria if not one.passed])
-    if not found.has_rank:
+    text = not_met([one.name for one in verdict.criteria if not one.passed])
+    if not verdict.has_rank:
         rest = "The other criteria apply once a number of dimensions is reported."
         return f"{text} {rest}".strip()
     return text or "All criteria are met."
@@ -91,9 +91,9 @@ def predicted(share: dict[str, Any]) -> str:
     return predicted_correctly(share["count"], share["value"], share["low"], share["high"])
 
 
-def accuracy(share: dict[str, Any], ceiling: float | None, found: Verdict) -> str:
+def accuracy(share: dict[str, Any], ceiling: float | None, verdict: Verdict) -> str:
     """The prequential accuracy, with the noise ceiling where it is known."""
-    if not found.has_rank:
+    if not verdict.has_rank:
         return "No accuracy yet: no number of dimensions is reported, so there is no map."
     if share["count"] == 0:
         return "No random question has been predicted yet."

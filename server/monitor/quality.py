@@ -107,16 +107,16 @@ class Qualities:
             touched = np.arange(size)
         mine = np.zeros(size, dtype=bool)
         mine[touched] = True
-        found: dict[int, tuple[Evidence, ...]] = {}
+        evidence: dict[int, tuple[Evidence, ...]] = {}
         fast = np.zeros(size, dtype=np.int64)
         for kind, known in enumerate(self._usual):
             trials = self._trials(_of(columns, mine & (self._simulated == kind)))
             if len(trials):
-                found |= assess(trials, known)
+                evidence |= assess(trials, known)
                 below = trials.participant[trials.ms < known.floor_ms]
                 fast += np.bincount(below, minlength=size)
         for who in touched.tolist():
-            self.of[who] = self._quality(who, found.get(who, ()), int(fast[who]))
+            self.of[who] = self._quality(who, evidence.get(who, ()), int(fast[who]))
 
     def tests(self, participant: int, session: Columns) -> tuple[Evidence, ...]:
         """All tests of one participant's session, whether flagged or not."""
@@ -231,9 +231,9 @@ def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None
     rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(measured))
     who, times = columns.participant[rows], measured[rows]
     times = times[np.lexsort((times, who))]
-    found, counts = np.unique(who, return_counts=True)
+    participants, counts = np.unique(who, return_counts=True)
     begins = np.cumsum(counts) - counts
-    medians[found] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
+    medians[participants] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
 
 
 def _conditions(columns: Columns) -> list[Flags]:
@@ -273,7 +273,7 @@ class Predictor:
 
     def predicted(self, c: Connection, rows: Sequence[AnswerRow]) -> Floats:
         """Probabilities of the left option; nan where there was no model with a dimension."""
-        found = np.full(len(rows), np.nan)
+        probabilities = np.full(len(rows), np.nan)
         # Sorted by model, so that each is read only once.
         order = sorted(range(len(rows)), key=lambda at: rows[at].version)
         for version, places in groupby(order, key=lambda at: rows[at].version):
@@ -286,8 +286,8 @@ class Predictor:
                 z[[getattr(rows[one], name) for one in at]] for name in ("anchor", "left", "right")
             )
             margin = np.linalg.norm(anchor - right, axis=1) - np.linalg.norm(anchor - left, axis=1)
-            found[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
-        return found
+            probabilities[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
+        return probabilities
 
     def _model(self, c: Connection, version: int) -> tuple[Floats, float] | None:
         if version not in self._models:

@@ -59,16 +59,16 @@ def gathered(
         moments = _moments(c, facts)
         return ReportData(study, facts, shown, events, summaries.made_with(c), moments, _heads(c))
 
-    found = database.read(read)
-    return replace(found, digest=_digest(database, found))
+    report = database.read(read)
+    return replace(report, digest=_digest(database, report))
 
 
-def _digest(database: Database, found: ReportData) -> str:
+def _digest(database: Database, report: ReportData) -> str:
     """SHA-256 of answers.csv as exported; empty if answers have arrived in the meantime."""
     digest = hashlib.sha256()
-    for chunk in answers_csv(database, found.study):
+    for chunk in answers_csv(database, report.study):
         digest.update(str(chunk).encode())
-    return digest.hexdigest() if database.read(_heads) == found.heads else ""
+    return digest.hexdigest() if database.read(_heads) == report.heads else ""
 
 
 def _heads(c: Connection) -> tuple[int, int]:

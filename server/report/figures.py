@@ -61,11 +61,11 @@ class Ending:
     reason: str
 
 
-def exclusions(study: ReportData) -> list[Exclusion]:
+def exclusions(report: ReportData) -> list[Exclusion]:
     """The participants who are excluded, each with the latest decision about them."""
-    latest = {one.participant: one for one in study.events if one.kind == "exclude"}
+    latest = {one.participant: one for one in report.events if one.kind == "exclude"}
     rows = []
-    for person in study.facts.people:
+    for person in report.facts.people:
         if person.excluded:
             event = latest.get(person.id)
             at, who = (0, "") if event is None else (event.at, event.who)
@@ -74,12 +74,12 @@ def exclusions(study: ReportData) -> list[Exclusion]:
     return rows
 
 
-def by_kind(study: ReportData) -> list[dict[str, Any]]:
+def by_kind(report: ReportData) -> list[dict[str, Any]]:
     """Answers by question type: all, skipped, timed out, from excluded participants."""
     rows = []
-    excluded = {one.id for one in study.facts.people if one.excluded}
+    excluded = {one.id for one in report.facts.people if one.excluded}
     for purpose in (*PURPOSES, "practice"):
-        groups = [group for group in study.facts.groups if group.purpose == purpose]
+        groups = [group for group in report.facts.groups if group.purpose == purpose]
         outcome: Counter[str] = Counter()
         for group in groups:
             outcome[group.side] += group.count
@@ -98,9 +98,9 @@ def by_kind(study: ReportData) -> list[dict[str, Any]]:
     return [row for row in rows if row["all"]]
 
 
-def totals(study: ReportData) -> Totals:
+def totals(report: ReportData) -> Totals:
     """Sums over all participants who are not excluded."""
-    facts = study.facts
+    facts = report.facts
     counted = [one for one in facts.people if not one.excluded]
     qualities = [facts.qualities[one.id] for one in counted]
     sides = sum(one.sides for one in qualities)
@@ -120,24 +120,24 @@ def totals(study: ReportData) -> Totals:
     )
 
 
-def ending(study: ReportData) -> Ending:
+def ending(report: ReportData) -> Ending:
     """Whether and how collection ended."""
-    where, answers = study.shown["where"], study.facts.answers.answers
-    stops = [one for one in study.events if one.kind == "stop"]
+    where, answers = report.shown["where"], report.facts.answers.answers
+    stops = [one for one in report.events if one.kind == "stop"]
     if where["status"] == "stopped" and stops:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
-        return Ending(how, _answers_before(study, last), str(last.detail.get("reason", "")))
-    met = [one for one in study.events if one.kind == SIMULATED_STOP]
-    if met and study.facts.answers.simulated:
-        return Ending("simulated", _answers_before(study, met[0]), "")
+        return Ending(how, _answers_before(report, last), str(last.detail.get("reason", "")))
+    met = [one for one in report.events if one.kind == SIMULATED_STOP]
+    if met and report.facts.answers.simulated:
+        return Ending("simulated", _answers_before(report, met[0]), "")
     if answers >= where["budget"]:
         return Ending("budget", answers, "")
     return Ending("not", answers, "")
 
 
-def _answers_before(study: ReportData, event: EventRow) -> int:
-    received = study.facts.columns.received_at
+def _answers_before(report: ReportData, event: EventRow) -> int:
+    received = report.facts.columns.received_at
     return int(np.searchsorted(received, event.at, side="right"))
 
 
@@ -152,9 +152,9 @@ def minute(ms: int) -> str:
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
-def collected(study: ReportData, max_points: int = 120) -> dict[str, Any]:
+def collected(report: ReportData, max_points: int = 120) -> dict[str, Any]:
     """Answers over time, with at most `max_points` points, and the decisions."""
-    received = study.facts.columns.received_at
+    received = report.facts.columns.received_at
     if not len(received):
         return {"at": [], "answers": [], "events": []}
     indices = np.unique(np.linspace(0, len(received) - 1, max_points).astype(int))
@@ -163,8 +163,8 @@ def collected(study: ReportData, max_points: int = 120) -> dict[str, Any]:
         "at": [int(received[0]), *received[indices].tolist()],
         "answers": [0, *(indices + 1).tolist()],
         "events": [
-            {"at": one.at, "answers": _answers_before(study, one), "kind": one.kind}
-            for one in study.events
+            {"at": one.at, "answers": _answers_before(report, one), "kind": one.kind}
+            for one in report.events
             if one.kind in kinds and received[0] <= one.at
         ],
     }

@@ -26,16 +26,16 @@ QUESTIONS = {
 }
 
 
-def paragraphs(study: ReportData) -> list[tuple[str, str]]:
+def paragraphs(report: ReportData) -> list[tuple[str, str]]:
     """(heading, text) of each part."""
     return [
-        ("Participants", participants(study)),
-        ("Procedure", procedure(study)),
-        ("Question selection", question_selection(study)),
-        ("Model and number of dimensions", modelling(study)),
-        ("Stopping rule", stopping(study)),
-        ("Outcome", outcome(study)),
-        ("Software", software(study)),
+        ("Participants", participants(report)),
+        ("Procedure", procedure(report)),
+        ("Question selection", question_selection(report)),
+        ("Model and number of dimensions", modelling(report)),
+        ("Stopping rule", stopping(report)),
+        ("Outcome", outcome(report)),
+        ("Software", software(report)),
     ]
 
 
@@ -54,12 +54,12 @@ def listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def participants(study: ReportData) -> str:
+def participants(report: ReportData) -> str:
     """How many took part, who was excluded and why."""
-    counts, received = study.facts.participants, study.facts.columns.received_at
+    counts, received = report.facts.participants, report.facts.columns.received_at
     if not counts.arrived:
         return "There are no participants yet."
-    first = min(one.arrived_at for one in study.facts.people)
+    first = min(one.arrived_at for one in report.facts.people)
     last = int(received[-1]) if len(received) else first
     days = report_figures.day(first), report_figures.day(last)
     when = f"On {days[0]}" if days[0] == days[1] else f"Between {days[0]} and {days[1]}"
@@ -73,28 +73,28 @@ def participants(study: ReportData) -> str:
         )
         if count
     ]
-    bots = sum(bool(one.simulated) for one in study.facts.people)
+    bots = sum(bool(one.simulated) for one in report.facts.people)
     who = many(counts.arrived, "person", "people")
     if bots:
         who = many(bots, "simulated participant")
         if people := counts.arrived - bots:
             who = f"{many(people, 'person', 'people')} and {who}"
     text = f"{when} (UTC), {who} opened the study: {listed(outcomes)}."
-    if study.facts.answers.answers:
+    if report.facts.answers.answers:
         text += (
             f" In total, {many(counts.answered, 'participant')} gave "
-            f"{many(study.facts.answers.answers, 'answer')} (practice trials not counted); answers "
-            "of participants who did not finish were included."
+            f"{many(report.facts.answers.answers, 'answer')} (practice trials not counted); "
+            "answers of participants who did not finish were included."
         )
-    pay = study.study.settings.pay
+    pay = report.study.settings.pay
     if pay.is_set:
         text += f" Payment for a completed session was {pay_in_words(pay)}."
-    simulated = in_methods(study.facts.answers, counts, study.study.settings.bots)
-    return f"{text} {_exclusions(study)} {simulated}".strip()
+    simulated = in_methods(report.facts.answers, counts, report.study.settings.bots)
+    return f"{text} {_exclusions(report)} {simulated}".strip()
 
 
-def _exclusions(study: ReportData) -> str:
-    excluded = report_figures.exclusions(study)
+def _exclusions(report: ReportData) -> str:
+    excluded = report_figures.exclusions(report)
     if not excluded:
         return "No participants were excluded."
     answers = many(sum(one.answers for one in excluded), "answer was", "answers were")
@@ -112,9 +112,9 @@ def _quoted(reason: str) -> str:
     return f"“{reason.strip().rstrip('.')}”" if reason.strip() else "no reason given"
 
 
-def procedure(study: ReportData) -> str:
+def procedure(report: ReportData) -> str:
     """The items, the question, the session."""
-    settings, items = study.study.settings, study.study.items
+    settings, items = report.study.settings, report.study.items
     media = listed([MEDIA[kind] for kind in sorted({item.kind for item in items})])
     where = "with two others below it" if settings.trial.layout == "above" else "between two others"
     text = (
@@ -131,12 +131,12 @@ def procedure(study: ReportData) -> str:
         text += (
             f" Responses were accepted from {settings.trial.min_view_ms:,} ms after stimulus onset."
         )
-    return f"{text} {_session(study)} {_question_types(study)}".strip()
+    return f"{text} {_session(report)} {_question_types(report)}".strip()
 
 
-def _session(study: ReportData) -> str:
-    session, state = study.study.settings.session, study.facts.state
-    trials = [one.trials for one in study.facts.people] or [state.trials]
+def _session(report: ReportData) -> str:
+    session, state = report.study.settings.session, report.facts.state
+    trials = [one.trials for one in report.facts.people] or [state.trials]
     low, high = min(trials), max(trials)
     each = many(high, "trial") if low == high else f"{low:,} to {high:,} trials"
     text = f"A session had {each}"
@@ -150,8 +150,8 @@ def _session(study: ReportData) -> str:
     )
 
 
-def _question_types(study: ReportData) -> str:
-    rows = [one for one in report_figures.by_kind(study) if one["purpose"] != "practice"]
+def _question_types(report: ReportData) -> str:
+    rows = [one for one in report_figures.by_kind(report) if one["purpose"] != "practice"]
     total = sum(one["all"] for one in rows)
     if not total:
         return ""
@@ -164,7 +164,7 @@ def _question_types(study: ReportData) -> str:
     skipped, timed_out = sum(one["skipped"] for one in rows), sum(one["timeout"] for one in rows)
     if skipped or timed_out:
         text += f" {many(skipped, 'trial was', 'trials were')} skipped and {timed_out:,} timed out."
-    times = report_figures.totals(study).times
+    times = report_figures.totals(report).times
     if times is not None:
         text += (
             f" The median response time was {times[1]:,.0f} ms (interquartile range: "
@@ -173,9 +173,9 @@ def _question_types(study: ReportData) -> str:
     return text
 
 
-def question_selection(study: ReportData) -> str:
+def question_selection(report: ReportData) -> str:
     """How the questions were selected."""
-    selector = study.study.settings.learning.selector
+    selector = report.study.settings.learning.selector
     coverage = (
         "The first questions followed a coverage design, in which items appeared about equally "
         "often. "
@@ -204,7 +204,7 @@ def question_selection(study: ReportData) -> str:
     )
 
 
-def modelling(study: ReportData) -> str:
+def modelling(report: ReportData) -> str:
     """LORE, and how its rank was estimated."""
     lams = listed([f"{one:g}" for one in LAMBDAS])
     text = (
@@ -224,9 +224,9 @@ def modelling(study: ReportData) -> str:
         f"it had not selected better than guessing by at least {SUPPORTED_FROM:g} standard errors "
         f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
     )
-    model = study.facts.model
+    model = report.facts.model
     if model is not None:
-        text += f" {_fitted(study)}"
+        text += f" {_fitted(report)}"
         if model.rank:
             text += (
                 f" The map was fitted with λ = {model.lam:g}; successive maps were aligned by "
@@ -235,9 +235,9 @@ def modelling(study: ReportData) -> str:
     return text
 
 
-def _fitted(study: ReportData) -> str:
+def _fitted(report: ReportData) -> str:
     """How the answers collected add up to the answers fitted."""
-    counts = study.facts.answers
+    counts = report.facts.answers
     removed = [
         f"{count:,} {what}"
         for count, what in (
@@ -258,10 +258,10 @@ def _fitted(study: ReportData) -> str:
     )
 
 
-def stopping(study: ReportData) -> str:
+def stopping(report: ReportData) -> str:
     """The stopping rule with its settings."""
-    settings, state = study.study.settings.stopping, study.facts.state
-    minimum = settings.min_answers or 4 * study.facts.items
+    settings, state = report.study.settings.stopping, report.facts.state
+    minimum = settings.min_answers or 4 * report.facts.items
     budget = many(state.budget_answers, "answer")
     if state.budget_participants:
         budget += f" or {many(state.budget_participants, 'participant')}"
@@ -285,13 +285,13 @@ def stopping(study: ReportData) -> str:
     )
 
 
-def outcome(study: ReportData) -> str:
+def outcome(report: ReportData) -> str:
     """How collection ended, and the results."""
-    return " ".join(filter(None, [_ended(study), _rank(study), _accuracy(study)]))
+    return " ".join(filter(None, [_ended(report), _rank(report), _accuracy(report)]))
 
 
-def _ended(study: ReportData) -> str:
-    end, total = report_figures.ending(study), study.facts.answers.answers
+def _ended(report: ReportData) -> str:
+    end, total = report_figures.ending(report), report.facts.answers.answers
     answers = many(end.answers, "answer")
     after = (
         " Participants already under way finished their sessions, which brought the total to "
@@ -313,16 +313,16 @@ def _ended(study: ReportData) -> str:
     return f"Collection had not ended at the time of writing ({answers} so far)."
 
 
-def _rank(study: ReportData) -> str:
+def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
-    verdict, criteria = study.facts.verdict, study.shown["stopping"]["criteria"]
+    verdict, criteria = report.facts.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
     evidence = [one["words"] for one in criteria if one["name"] in quoted]
     return " ".join([verdict.methods, *evidence])
 
 
-def _accuracy(study: ReportData) -> str:
-    share = study.shown["accuracy"]
+def _accuracy(report: ReportData) -> str:
+    share = report.shown["accuracy"]
     if not share["count"]:
         return ""
     text = (
@@ -341,13 +341,13 @@ def _accuracy(study: ReportData) -> str:
     return text
 
 
-def software(study: ReportData) -> str:
+def software(report: ReportData) -> str:
     """Software versions and the seed."""
-    used = [one.fingerprint for one in study.made_with]
+    used = [one.fingerprint for one in report.made_with]
     names = named(used[-1]) if used else named("")
     return (
         f"The study was run with {listed(names)} (NumPy: Harris et al., 2020; SciPy: Virtanen et "
         "al., 2020; numba: Lam et al., 2015). All random choices derive from the seed "
-        f"{study.facts.state.seed}; every model, question and decision can be reproduced from the "
+        f"{report.facts.state.seed}; every model, question and decision can be reproduced from the "
         "study’s log."
     )

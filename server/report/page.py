@@ -94,13 +94,13 @@ def _add(static: Path, name: str, done: dict[str, str]) -> None:
         return
     text = (static / name).read_text("utf-8")
     heads = []
-    for found in _IMPORT.finditer(text):
-        file = (static / name).parent / found["file"]
+    for match in _IMPORT.finditer(text):
+        file = (static / name).parent / match["file"]
         other = str(file.resolve().relative_to(static.resolve()).as_posix())
         _add(static, other, done)
-        wanted = found["whole"] or f"{{ {found['names'].replace(' as ', ': ')} }}"
+        wanted = match["whole"] or f"{{ {match['names'].replace(' as ', ': ')} }}"
         heads.append(f'const {wanted} = modules["{other}"];')
-    exports = ", ".join(found["name"] for found in _EXPORT.finditer(text))
+    exports = ", ".join(match["name"] for match in _EXPORT.finditer(text))
     body = _EXPORT.sub("", _IMPORT.sub("", text))
     if left := _LEFT.search(body):
         raise ValueError(f"{name}: unsupported import or export in a report: {left[0]}")

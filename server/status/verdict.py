@@ -30,8 +30,8 @@ RULE = "stopping rule"
 
 def read(c: Connection, study: LoadedStudy, now: int) -> Verdict:
     """The current verdict of a study."""
-    collection, found = parts(c, study, now)
-    return verdict(collection, found)
+    collection, current = parts(c, study, now)
+    return verdict(collection, current)
 
 
 def parts(c: Connection, study: LoadedStudy, now: int) -> tuple[Collection, Findings | None]:
