@@ -82,7 +82,8 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             continue
         worse, error = float(by[other]["worse"]), float(by[other]["error"])
         how = "clearly worse" if worse > CLEAR * error else "only a little worse"
-        parts.append(f"{named(other)} would be {how}")
+        which = dimensions(other) if other == 0 else named(other)
+        parts.append(f"{which} would be {how}")
     return text + ("; " + " and ".join(parts) if parts else "") + "."
 
 

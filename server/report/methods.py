@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
 from lore_active.rank.cross_validation import FOLDS, LAMBDAS
@@ -276,7 +278,7 @@ def stopping(report: ReportData) -> str:
         f"one-sided confidence of {settings.confidence:g} (against one more: on average of LORE "
         "and the acquisition model, with at least half of that difference in each); and (6) at the "
         "last of them, the log Bayes factor in favour of this number was at least "
-        f"log {settings.confidence / (1 - settings.confidence):.0f} against one dimension fewer, "
+        f"{log(settings.confidence / (1 - settings.confidence)):.1f} against one dimension fewer, "
         f"and at least {LOG_BAYES_PER_ITEM:g} per item, divided by the number of dimensions, "
         "against one more. Bayes factors were ratios of the marginal likelihoods of embeddings "
         "with a logistic likelihood and a Gaussian prior on the coordinates, by Laplace’s "
@@ -317,8 +319,11 @@ def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
     verdict, criteria = report.facts.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
-    evidence = [one["words"] for one in criteria if one["name"] in quoted]
-    return " ".join([verdict.methods, *evidence])
+    evidence = [one["words"].rstrip(".") for one in criteria if one["name"] in quoted]
+    if not evidence:
+        return verdict.methods
+    parts = "; ".join(part[0].lower() + part[1:] for part in evidence)
+    return f"{verdict.methods} The evidence was as follows: {parts}."
 
 
 def _accuracy(report: ReportData) -> str:
