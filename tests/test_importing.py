@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_said_at_once(desk, tmp_path):
     said = run("import", file, desk.folder, fails=True)
     assert (
         "bad.csv: 2 items are not in this study: 'red' (line 3 and 1 more), 'blue' (line 3); "
-        "the same item stands twice in line 4. Nothing was imported."
+        "the same item occurs twice in line 4. Nothing was imported."
     ) in said
     assert len(said.splitlines()) == 1
     assert desk.rows("SELECT count(*) FROM priors") == [(0,)]

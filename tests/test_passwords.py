@@ -140,9 +140,9 @@ def test_the_environment_sets_a_password_once(tmp_path):
     [
         (None, 0o644, "has the mode 644, but must be 600"),
         (None, 0o640, "has the mode 640, but must be 600"),
-        ("correct horse\n", 0o600, "holds no hash of a password"),
-        ("", 0o600, "holds no hash of a password"),
-        (f"scrypt n=16 r=1 p=1 {'0' * 32} {'0' * 64}\n", 0o600, "too quick to guess"),
+        ("correct horse\n", 0o600, "does not contain a password hash"),
+        ("", 0o600, "does not contain a password hash"),
+        (f"scrypt n=16 r=1 p=1 {'0' * 32} {'0' * 64}\n", 0o600, "too fast to guess"),
     ],
 )
 def test_a_password_that_keeps_nobody_out_is_not_served(tmp_path, content, mode, message):
