@@ -184,7 +184,9 @@ def test_a_rehearsal_that_is_kept(serving, tmp_path):
         text=True,
         timeout=300,
     )
-    assert again.returncode == 2 and "words exists, but a rehearsal" in again.stderr
+    assert (
+        again.returncode == 2 and "words already exists; --keep needs a new folder" in again.stderr
+    )
 
 
 @pytest.mark.parametrize(

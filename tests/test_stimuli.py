@@ -143,10 +143,10 @@ def test_links_must_stay_inside(folder, tmp_path):
     )
     (folder / "stimuli" / "x.txt").unlink()
     (folder / "stimuli" / "x.txt").symlink_to("x.txt")
-    assert "cannot be reached" in only(folder)
+    assert "not accessible" in only(folder)
     (folder / "stimuli" / "x.txt").unlink()
     (folder / "stimuli" / "x.txt").symlink_to("gone.txt")
-    assert "there is none of that name" in only(folder)
+    assert "there is none with that name" in only(folder)
     (folder / "stimuli" / "x.txt").unlink()
     write(folder, {"more/x.txt": "x"})
     (folder / "stimuli" / "x.txt").symlink_to("../more/x.txt")
@@ -156,7 +156,7 @@ def test_links_must_stay_inside(folder, tmp_path):
 def test_a_pipe_is_not_opened(folder):
     small_study(folder)
     os.mkfifo(folder / "stimuli" / "x.png")
-    assert "this is something else" in only(folder)
+    assert "this one is not" in only(folder)
 
 
 def test_too_few_and_too_many_items(folder):
@@ -177,7 +177,7 @@ GOOD = "a,\nb,\nc,\nd,\n"
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("", "items.csv: is empty, but must begin with a header of the columns key, file, text"),
+        ("", "items.csv: is empty, but must start with a header with the columns key, file, text"),
         ("text,lable\n" + GOOD, "lable is an unknown column, but every column must be one of"),
         ("text,lable\n" + GOOD, "did you mean label?"),
         ("key,label\n" + GOOD, 'line 1 is "key,label", but must have the column file or text'),
@@ -189,9 +189,9 @@ GOOD = "a,\nb,\nc,\nd,\n"
         ("text,file\n" + GOOD + ",e.png\n", 'line 6, file is "e.png", but must name a file'),
         ("text,file\n" + GOOD + ",e.exe\n", 'line 6, file is "e.exe", but stimuli must end in'),
         ("text,file\n" + GOOD + ",../e.png\n", "without '..' and not absolute"),
-        ("text,key\n" + GOOD + "e,a\n", 'line 6, key is "a", but must be unique, and line 2'),
+        ("text,key\n" + GOOD + "e,a\n", 'line 6, key is "a", but must be unique (line 2'),
         ("text,key\n" + GOOD + "a,e\n", "line 6 is the same content as line 2 of items.csv"),
-        ("text,key\n" + GOOD + f"{'e' * 101},\n", "give the item a key of its own"),
+        ("text,key\n" + GOOD + f"{'e' * 101},\n", "give the item a separate key"),
     ],
 )
 def test_lists_that_are_wrong(folder, table, message):
