@@ -237,7 +237,7 @@ def test_an_exclusion_without_an_event_is_named_for_what_it_is(folder):
     assert [row for _, row, _ in found] == [1, 2, 1, 2]
     assert "DIFFERS participants row 1 is excluded" in run("replay", folder, "--verify", code=1)
     assert [what for _, _, what in found[2:]] == [
-        "participants row 1 is excluded, but by no event.",
+        "participants row 1 is excluded, but no event records that.",
         "participants row 2 is not excluded, but the last event says that it is.",
     ]
 
@@ -381,7 +381,7 @@ def test_a_chain_that_was_taken_away_is_begun_again_and_told_of(folder, statemen
     attack(folder, FLIP.format(5), *statements)
     goes_on(folder)
     found = replayed(folder, 1)
-    assert any("was begun again on" in what for _, _, what in named(found))
+    assert any("was started again on" in what for _, _, what in named(found))
     # From there on it covers everything again.
     attack(folder, FLIP.format(6))
     assert ("answers", 6) in [(table, row) for table, row, _ in named(replayed(folder, 1))]
@@ -426,7 +426,7 @@ def test_a_chain_made_again_does_not_go_on_from_an_earlier_log(folder, tmp_path)
     assert replayed(folder)["mismatches"] == []
     for said in (kept, earlier):
         assert (
-            f"never ended with {earlier}"
+            f"does not contain {earlier}"
             in replayed(folder, 1, "--continues", said)["mismatches"][0]["what"]
         )
 
@@ -654,7 +654,7 @@ def test_a_log_from_before_the_chain_is_read_and_covered_from_then_on(folder, tm
     path.write_bytes(b"".join(lines))
     found = replayed(path)
     assert found["mismatches"] == [] and found["covered_from"] is None
-    assert "from a version before the hash chain" in run("replay", path)
+    assert "written before the hash chain was introduced" in run("replay", path)
     there = tmp_path / "there"
     run("import", path, there)
     shutil.copy(folder / "study.toml", there)

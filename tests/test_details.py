@@ -105,7 +105,7 @@ def test_the_effect_of_an_exclusion(desk):
 
 
 def test_the_effect_needs_answers(desk, tmp_path):
-    with pytest.raises(InvalidParameter, match="P77 has given no answer"):
+    with pytest.raises(InvalidParameter, match="P77 has no answers"):
         list(exclusion_effect.effect(desk.folder, 77))
     small = Desk(tmp_path / "small", TOML)
     person = Person(small.service, gaussian_space(12, 2, 5), 1)

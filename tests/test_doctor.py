@@ -94,7 +94,7 @@ def test_a_port_in_use_is_a_problem_but_our_own_server_is_none(study):
     finally:
         server.close()
     assert found.level == "warning"
-    assert "a lore-active server answers there" in found.found
+    assert "in use by a lore-active server" in found.found
 
 
 def test_an_address_for_everybody_is_a_warning():

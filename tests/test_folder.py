@@ -94,18 +94,21 @@ redirect = "javascript:alert(1)"
         ("seed = " + "9" * 5000, "study.toml: is unreadable, but must be TOML"),
         ("x = " + "[" * 5000, "study.toml: is unreadable, but must be TOML"),
         ('trial.question = " "', 'trial.question is " ", but must not be empty'),
-        ('texts.progress = "{done}/{n}"', 'texts.progress is "{done}/{n}", but may hold'),
+        ('texts.progress = "{done}/{n}"', 'texts.progress is "{done}/{n}", but may contain'),
         ('texts.progress = "{done:x}"', "{done} and {all} and no other braces"),
-        ('texts.progress = "{"', 'texts.progress is "{", but may hold'),
-        ('texts.minutes_left = "{done}"', "may hold the placeholder {minutes} and no other braces"),
-        ('texts.returning = "{seconds} {x}"', "may hold the placeholder {seconds} and no other"),
-        ('texts.image_name = "{0}"', "may hold the placeholder {letter} and no other braces"),
+        ('texts.progress = "{"', 'texts.progress is "{", but may contain'),
+        (
+            'texts.minutes_left = "{done}"',
+            "may contain the placeholder {minutes} and no other braces",
+        ),
+        ('texts.returning = "{seconds} {x}"', "may contain the placeholder {seconds} and no other"),
+        ('texts.image_name = "{0}"', "may contain the placeholder {letter} and no other braces"),
         ('texts.map_nearest = "{item.x}"', "the placeholders {item} and {other} and no other"),
         ("completion.return_seconds = 3", "is 3, but must be 0 or at least 5, so that there is"),
         ("trial.timeout_ms = 5\ntrial.min_view_ms = 5", "must be above trial.min_view_ms (5)"),
         ("stopping.min_answers = 9000", "must be at most budget.answers (4000)"),
         ("stopping.min_answers = 200\nbudget.participants = 2", "at most 160 answers"),
-        ("pay.per_hour = 12", 'pay.currency is "", but must say what pay.per_hour (12) is paid in'),
+        ("pay.per_hour = 12", 'pay.currency is "", but must be the currency of pay.per_hour (12)'),
         ("pay.per_hour = -1", "pay.per_hour is -1, but must be a number from 0 to 1000000"),
         ("pay.fee = 25", "pay.fee is 25, but must be a number from 0 to 1"),
         ('pay.currency = "Deutsche Mark"', "must be text of at most 12 characters"),
@@ -114,10 +117,10 @@ redirect = "javascript:alert(1)"
         ('stimuli.folder = "../words/stimuli"', "without '..' and not absolute"),
         ('stimuli.folder = "C:\\\\stimuli"', "without '..' and not absolute"),
         ('stimuli.folder = "a\\u0000b"', "must name a folder inside the study's folder"),
-        ('stimuli.folder = "gone"', "and there is none of that name"),
-        ('stimuli.folder = "study.toml"', "and this is something else"),
+        ('stimuli.folder = "gone"', "and there is none with that name"),
+        ('stimuli.folder = "study.toml"', "and this one is not"),
         ('stimuli.list = "gone.csv"', 'stimuli.list is "gone.csv", but must name a file'),
-        ('stimuli.list = "study.txt"', "there is none of that name"),
+        ('stimuli.list = "study.txt"', "there is none with that name"),
         ('stimuli.list = "stimuli/red.txt"', "must name a list that ends in .csv or .toml"),
         ('stimuli.catches = "gone.csv"', 'stimuli.catches is "gone.csv", but must name a file'),
         ('bots.positions = "gone.csv"', 'bots.positions is "gone.csv", but must name a file'),
@@ -154,7 +157,7 @@ def test_addresses(folder, address, good):
     if good:
         assert load(folder).settings.completion.full_redirect == address
     else:
-        assert "must be an address that begins with https:// or http://" in only(folder)
+        assert "must be a URL that starts with https:// or http://" in only(folder)
 
 
 def test_a_missing_title(folder):
@@ -174,7 +177,7 @@ def test_text_that_is_not_utf8(folder):
 
 
 def test_missing_folders_and_files(tmp_path):
-    assert "must be a folder that holds a study.toml" in only(tmp_path / "gone")
+    assert "must be a folder that contains a study.toml" in only(tmp_path / "gone")
     (tmp_path / "file").write_text("")
     assert "a study must be a folder" in only(tmp_path / "file")
     (tmp_path / "empty").mkdir()

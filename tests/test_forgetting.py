@@ -247,7 +247,7 @@ def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
 def test_a_study_that_is_being_served_is_left_alone(folder):
     hold = ProcessLock(folder)
     output = run("forget", folder, NAME, "--yes", code=2)
-    assert "another lore-active server holds this study" in output
+    assert "another lore-active process is using this study" in output
     hold.release()
     assert files_with(folder, TRACES) == {"study.db"}
 

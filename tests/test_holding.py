@@ -45,7 +45,7 @@ def test_no_second_holder_whatever_happens_to_the_lock_file(tmp_path, harm):
         if harm == "replace":
             (folder / FILE).write_bytes(b"")
         for _ in range(2):
-            with pytest.raises(StudyLocked, match="Stop that one first"):
+            with pytest.raises(StudyLocked, match="Stop it first"):
                 ProcessLock(folder)
         holder.stdin.close()
         assert holder.wait(30) == 0

@@ -190,7 +190,7 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     assert desk.rows("SELECT sum(taken_out) FROM priors") == [(0,)]
     out = run("import", "--undo", told["sha256"][:10], desk.folder)
     assert out.count("30 answers removed.") == 2
-    assert "there are none." in run("import", "--undo", told["sha256"], desk.folder, fails=True)
+    assert "There are none." in run("import", "--undo", told["sha256"], desk.folder, fails=True)
     run("import", file, desk.folder)
 
 
@@ -216,11 +216,11 @@ def test_what_does_not_fit_is_said_at_once(desk, tmp_path):
     said = run("import", file, desk.folder, fails=True)
     assert (
         "bad.csv: 2 items are not in this study: 'red' (line 3 and 1 more), 'blue' (line 3); "
-        "the same item stands twice in line 4. Nothing was imported."
+        "the same item occurs twice in line 4. Nothing was imported."
     ) in said
     assert len(said.splitlines()) == 1
     assert desk.rows("SELECT count(*) FROM priors") == [(0,)]
-    assert "There is no file" in run("import", tmp_path / "gone.csv", desk.folder, fails=True)
+    assert "File not found" in run("import", tmp_path / "gone.csv", desk.folder, fails=True)
     assert run("import", file, tmp_path / "nowhere", fails=True)
     file.write_text("0,1,2\n3,4,99\n")
     said = run("import", file, desk.folder, fails=True)

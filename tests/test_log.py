@@ -341,5 +341,5 @@ def test_a_log_cannot_point_out_of_its_folder(written, tmp_path, name):
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(log, "MAX_LINE_BYTES", 1000)
     (tmp_path / "long.jsonl").write_bytes(b"x" * 5000)
-    with pytest.raises(log.BadLog, match="Line 1 of the log: the line is cut off"):
+    with pytest.raises(log.BadLog, match="Line 1 of the log: the line is truncated"):
         log.load(tmp_path / "long.jsonl", tmp_path / "study.db", lambda: 0)

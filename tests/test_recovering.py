@@ -172,7 +172,9 @@ def test_a_changed_value_is_taken_from_the_backup(made, closed):
 def test_nothing_happens_while_a_server_holds_the_study(closed):
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "answers")[:1])
     before, hold = digests(closed), ProcessLock(closed)
-    assert "another lore-active server holds this study" in run("recover", closed, "--yes", code=2)
+    assert "another lore-active process is using this study" in run(
+        "recover", closed, "--yes", code=2
+    )
     hold.release()
     assert digests(closed) == before
 

@@ -142,7 +142,7 @@ def test_reset_is_refused_while_the_study_is_being_served(folder):
         said = run("reset", folder, "--yes", code=2)
     finally:
         hold.release()
-    assert "another lore-active server holds this study" in said
+    assert "another lore-active process is using this study" in said
     assert (folder / "study.db").exists()
 
 

@@ -72,7 +72,7 @@ def test_a_second_server_of_the_same_study_is_refused(serving, tmp_path):
     server.address()
     # Nor can anybody let it in by deleting the lock file, as old advice on locks has it.
     (folder / "study.lock").unlink()
-    assert "another lore-active server holds this study" in refused(folder)
+    assert "another lore-active process is using this study" in refused(folder)
     assert server.stop() == 0
     # Its children are gone too, and the study is free again.
     again = serving(str(folder))
@@ -184,7 +184,9 @@ def test_a_rehearsal_that_is_kept(serving, tmp_path):
         text=True,
         timeout=300,
     )
-    assert again.returncode == 2 and "words exists, but a rehearsal" in again.stderr
+    assert (
+        again.returncode == 2 and "words already exists; --keep needs a new folder" in again.stderr
+    )
 
 
 @pytest.mark.parametrize(

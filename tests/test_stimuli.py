@@ -80,32 +80,32 @@ def test_a_list_in_toml_with_catches(folder):
 
 
 BROKEN = [
-    ("x.png", b"", "stimuli/x.png: is empty, but must hold a PNG picture."),
-    ("x.png", b"<html>", "is no PNG picture: its first bytes are 3c 68 74 6d 6c 3e"),
-    ("x.png", png.patch(1, 2, 3)[:-6], "is a PNG picture that breaks off after"),
+    ("x.png", b"", "stimuli/x.png: is empty, but must be a PNG image."),
+    ("x.png", b"<html>", "is not a valid PNG image: its first bytes are 3c 68 74 6d 6c 3e"),
+    ("x.png", png.patch(1, 2, 3)[:-6], "is a PNG image truncated after"),
     ("x.png", png.patch(1, 2, 3, side=4)[:16] + bytes(8) + png.patch(1, 2, 3, side=4)[24:],
      "of 0 × 0 pixels (from 1 to 16384 are allowed)"),
-    ("x.jpg", jpeg(width=60_000), "JPEG picture of 60000 × 10 pixels"),
-    ("x.jpeg", b"\xff\xd8\xff\xe0\x00\x04", "whose header says no size"),
-    ("x.gif", b"GIF89a", "a GIF picture whose header says no size"),
-    ("x.webp", riff(b"WEBP", b"JUNK" + bytes(20)), "a WebP picture whose header says no size"),
-    ("x.wav", b"RIFF" + struct.pack("<I", 9999) + b"WAVE", "a WAV sound that breaks off after 12"),
-    ("x.mp3", b"no sound", "no MP3 sound"),
-    ("x.ogg", b"no sound", "no Ogg sound"),
-    ("x.opus", SOUND_FILES[".ogg"], "no Opus sound"),
-    ("x.flac", b"no sound", "no FLAC sound"),
-    ("x.m4a", b"no sound", "no M4A sound"),
-    ("x.mp4", b"no film", "no MP4 film"),
-    ("x.webm", b"\x1a\x45\xdf\xa3matroska", "no WebM film"),
-    ("x.txt", b" \n", "stimuli/x.txt: is blank, but must hold the text of an item"),
+    ("x.jpg", jpeg(width=60_000), "JPEG image of 60000 × 10 pixels"),
+    ("x.jpeg", b"\xff\xd8\xff\xe0\x00\x04", "without a size in its header"),
+    ("x.gif", b"GIF89a", "a GIF image without a size in its header"),
+    ("x.webp", riff(b"WEBP", b"JUNK" + bytes(20)), "a WebP image without a size in its header"),
+    ("x.wav", b"RIFF" + struct.pack("<I", 9999) + b"WAVE", "a WAV audio file truncated after 12"),
+    ("x.mp3", b"no sound", "not a valid MP3 audio file"),
+    ("x.ogg", b"no sound", "not a valid Ogg audio file"),
+    ("x.opus", SOUND_FILES[".ogg"], "not a valid Opus audio file"),
+    ("x.flac", b"no sound", "not a valid FLAC audio file"),
+    ("x.m4a", b"no sound", "not a valid M4A audio file"),
+    ("x.mp4", b"no film", "not a valid MP4 video"),
+    ("x.webm", b"\x1a\x45\xdf\xa3matroska", "not a valid WebM video"),
+    ("x.txt", b" \n", "stimuli/x.txt: is blank, but must contain the text of an item"),
     ("x.txt", b"\xe4", "stimuli/x.txt: byte 0 is 0xe4, but must be part of text in UTF-8"),
     ("x.txt", b"x" * 2001, "text is 2001 characters long, but must have at most 2000"),
     ("x.txt", b"a\x00b", "must be text without control characters"),
-    ("x.svg", b"<svg/>", "stimuli/x.svg: is of the kind .svg, but stimuli must end in one of"),
-    ("x", b"x", "stimuli/x: is without an ending"),
-    ("red.png", SOUND_FILES[".png"], 'key is "red", but must be unique, and stimuli/red'),
+    ("x.svg", b"<svg/>", "stimuli/x.svg: is a .svg file, but stimuli must end in one of"),
+    ("x", b"x", "stimuli/x: is without an extension"),
+    ("red.png", SOUND_FILES[".png"], 'key is "red", but must be unique (stimuli/red'),
     ("rot.txt", b"red\n", "is the same content as stimuli/red.txt, but every item must differ"),
-    ("deep/x.txt", b"x", "stimuli/deep: is a folder, but stimuli must lie in stimuli itself"),
+    ("deep/x.txt", b"x", "stimuli/deep: is a folder, but stimuli must be in stimuli itself"),
     ("y" * 101 + ".txt", b"x", "must be text of 1 to 100 characters in one line"),
     ("a\nb.txt", b"x", r"stimuli/a\nb.txt: key is"),
     (os.fsdecode(b"a\xff.txt"), b"x", r"stimuli/a\udcff.txt: key is"),
@@ -139,14 +139,14 @@ def test_links_must_stay_inside(folder, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     (folder / "stimuli" / "x.txt").symlink_to(tmp_path / "secret.txt")
     assert only(folder) == (
-        "stimuli/x.txt: is out of reach, but must not be a link that leaves the study's folder."
+        "stimuli/x.txt: is not accessible, but must not be a link that leaves the study's folder."
     )
     (folder / "stimuli" / "x.txt").unlink()
     (folder / "stimuli" / "x.txt").symlink_to("x.txt")
-    assert "cannot be reached" in only(folder)
+    assert "not accessible" in only(folder)
     (folder / "stimuli" / "x.txt").unlink()
     (folder / "stimuli" / "x.txt").symlink_to("gone.txt")
-    assert "there is none of that name" in only(folder)
+    assert "there is none with that name" in only(folder)
     (folder / "stimuli" / "x.txt").unlink()
     write(folder, {"more/x.txt": "x"})
     (folder / "stimuli" / "x.txt").symlink_to("../more/x.txt")
@@ -156,7 +156,7 @@ def test_links_must_stay_inside(folder, tmp_path):
 def test_a_pipe_is_not_opened(folder):
     small_study(folder)
     os.mkfifo(folder / "stimuli" / "x.png")
-    assert "this is something else" in only(folder)
+    assert "this one is not" in only(folder)
 
 
 def test_too_few_and_too_many_items(folder):
@@ -177,7 +177,7 @@ GOOD = "a,\nb,\nc,\nd,\n"
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("", "items.csv: is empty, but must begin with a header of the columns key, file, text"),
+        ("", "items.csv: is empty, but must start with a header with the columns key, file, text"),
         ("text,lable\n" + GOOD, "lable is an unknown column, but every column must be one of"),
         ("text,lable\n" + GOOD, "did you mean label?"),
         ("key,label\n" + GOOD, 'line 1 is "key,label", but must have the column file or text'),
@@ -189,9 +189,9 @@ GOOD = "a,\nb,\nc,\nd,\n"
         ("text,file\n" + GOOD + ",e.png\n", 'line 6, file is "e.png", but must name a file'),
         ("text,file\n" + GOOD + ",e.exe\n", 'line 6, file is "e.exe", but stimuli must end in'),
         ("text,file\n" + GOOD + ",../e.png\n", "without '..' and not absolute"),
-        ("text,key\n" + GOOD + "e,a\n", 'line 6, key is "a", but must be unique, and line 2'),
+        ("text,key\n" + GOOD + "e,a\n", 'line 6, key is "a", but must be unique (line 2'),
         ("text,key\n" + GOOD + "a,e\n", "line 6 is the same content as line 2 of items.csv"),
-        ("text,key\n" + GOOD + f"{'e' * 101},\n", "give the item a key of its own"),
+        ("text,key\n" + GOOD + f"{'e' * 101},\n", "give the item a separate key"),
     ],
 )
 def test_lists_that_are_wrong(folder, table, message):
@@ -268,7 +268,7 @@ def test_positions_come_in_the_order_of_the_items(folder):
         ("item\nred\ngreen\nblue\ngrey\n", "one or more coordinates"),
         (PLACES.replace("red,1,2\n", ""), 'item "red" is missing, but every item must have'),
         (PLACES + "blu,1,2\n", 'line 6, item is "blu", but must be the key of an item; did you'),
-        (PLACES + "red,1,2\n", 'line 6, item is "red", but must stand in one line only'),
+        (PLACES + "red,1,2\n", 'line 6, item is "red", but must occur in one line only'),
         (PLACES.replace("3", "nan"), 'line 3, x1 is "nan", but must be a finite number'),
         (PLACES.replace("3,", "three,"), 'line 3, x1 is "three", but must be a finite number'),
         (PLACES.replace("3,", ""), "line 3 is 2 values long"),

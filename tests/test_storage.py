@@ -84,9 +84,9 @@ def test_files_lost_while_serving(tmp_path, harm, name):
         assert load.acknowledged() == acknowledged
         assert server.stop() != 0
     said = "\n".join(server.lines)
-    assert f"{folder / 'study.db'}" in said and "No answer is acknowledged" in said
+    assert f"{folder / 'study.db'}" in said and "No more answers are accepted" in said
     assert f"lore-active recover {folder}" in said
-    assert "Every answer is stored" not in said
+    assert "All answers are stored" not in said
     (rescued,) = (folder / "backups").glob("rescued-*.db")
     assert str(rescued) in said
     assert len(acknowledged) > 40
@@ -125,7 +125,7 @@ def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
         wait_until(lambda: any("is back" in line for line in server.lines))
         assert server.stop() == 0
     assert load.acknowledged() <= answered(folder / "study.db")
-    assert server.lines[-1] == "Stopped. Every answer is stored."
+    assert server.lines[-1] == "Stopped. All answers are stored."
 
 
 @posix
@@ -141,9 +141,9 @@ def test_an_older_copy_written_over_the_open_file_is_noticed(tmp_path):
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copyfile(tmp_path / "old.db", folder / "study.db")
         wait_until(lambda: page(f"{address}/health")[0] == 503)
-        wait_until(lambda: any("No answer is acknowledged" in line for line in server.lines))
+        wait_until(lambda: any("No more answers are accepted" in line for line in server.lines))
         assert server.stop() != 0
-    assert "Every answer is stored" not in "\n".join(server.lines)
+    assert "All answers are stored" not in "\n".join(server.lines)
 
 
 def test_a_damaged_database_is_not_served(tmp_path):
@@ -259,7 +259,7 @@ def test_one_that_answers_but_does_nothing_else_hangs_and_one_with_a_full_disk_d
         child.look_after()
         if hangs:
             assert process.wait(30) == -signal.SIGKILL
-            assert "stored and answered nothing for 99 s" in child.look_after()
+            assert "made no progress for 99 s" in child.look_after()
         else:
             assert process.poll() is None
     finally:

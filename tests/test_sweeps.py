@@ -110,7 +110,7 @@ def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
         (("--scheduler", "tcp://127.0.0.1:1", "--seeds", 2), "cannot be reached"),
         (("--scheduler", "nonsense", "--seeds", 2), "cannot be reached"),
         (("--scheduler", "tcp://127.0.0.1:1", "--jobs", 2, "--seeds", 2), "--jobs is for this"),
-        (("--jobs", 2), "give --seeds as well"),
+        (("--jobs", 2), "require --seeds"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(arguments, sentence):

@@ -501,7 +501,7 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
     assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
     assert "100 rows of simulated participants (bots) were left out; --simulated" in said
-    assert "left out" not in said
+    assert "left out (practice" not in said
     told = json.loads(fitted("--json", "--simulated"))
     assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
     assert "left out" not in fitted("--simulated")

@@ -152,7 +152,7 @@ def test_a_damaged_snapshot_is_no_loss(desk, capsys):
         again = desk.worker()
         assert again.last == worker.last
         assert np.isfinite(again.learner.model.acquisition.embedding).all()
-        assert "The snapshot is of no use" in capsys.readouterr().err
+        assert "The snapshot cannot be used" in capsys.readouterr().err
 
 
 def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(desk):

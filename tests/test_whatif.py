@@ -161,7 +161,7 @@ def test_everything_wrong_is_said_at_once(desk):
         "wholly.else is unknown, but every key must be one of ",
         'stopping.audits is "two", but must be a whole number from 1 to 100.',
         'stopping.confidence is "1", but must be a number of 0.5 or more and below 1.0.',
-        'exclude is "P7", but participants are named by their number (1 to 6; ',
+        'exclude is "P7", but participants are given by number (1 to 6; ',
         'exclude is "nobody"',
         "restore is also 1, but a participant cannot be both excluded and restored.",
         "lonely is without a value, but must be key=value",

@@ -1,4 +1,4 @@
-"""The worker: a fold over the database that comes out the same, whenever it is done again."""
+"""The worker: a replay of its journal gives the same state, whenever it is repeated."""
 
 from __future__ import annotations
 

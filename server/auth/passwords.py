@@ -1,4 +1,4 @@
-"""The experimenter's password of a study: only a salted scrypt hash of it is kept."""
+"""The experimenter's password of a study, stored only as a salted scrypt hash."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 
 from lore_active.errors import InvalidParameter, LoreError
 
-# For containers and service managers; taken out of the environment before anything else starts.
+# For containers and service managers; removed from the environment before anything else starts.
 VARIABLE = "LORE_ACTIVE_PASSWORD"
 FILE = "password"
 SHORTEST, LONGEST = 8, 1024
-# 32 MB and some tens of milliseconds for each guess.
+# 32 MB and tens of milliseconds per guess.
 COST, BLOCK, PARALLEL = 2**15, 8, 1
 NOBODYS = (COST, BLOCK, PARALLEL)
 MIN_COST = 2**14 * 8
 MIN_DIFFERENT = 5
-# What examples, forms and people in a hurry write, without signs and digits at the end.
+# Common placeholders, without punctuation and trailing digits.
 PLACEHOLDERS = {
     *("password", "passwort", "passphrase", "changeme", "changethis", "changeit", "replaceme"),
     *("secret", "mysecret", "topsecret", "default", "example", "placeholder", "yourpassword"),
@@ -32,26 +32,26 @@ PLACEHOLDERS = {
     *("testtest", "abcdefgh", "abcdefghi", "correcthorsebatterystaple"),
 }
 LINE = re.compile(r"scrypt n=(\d{1,8}) r=(\d{1,2}) p=(\d{1,2}) ([0-9a-f]{32}) ([0-9a-f]{64})\n?")
-# No letters or digits that look alike.
+# Without letters and digits that look alike.
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class UnsafePassword(LoreError):
-    """A study whose password would not keep anybody out; it is not served."""
+    """The study's password is not safe, so that it is not served."""
 
 
 def generate() -> str:
-    """A password of 99 bits that can be read aloud and typed."""
+    """Generate a password of 99 bits that is easy to read aloud and type."""
     return "-".join("".join(secrets.choice(LETTERS) for _ in range(5)) for _ in range(4))
 
 
 def set_password(folder: Path, password: str) -> None:
-    """Keep the hash of `password` in the study's folder, readable by its owner only."""
+    """Store the hash of `password` in the study folder, readable only by its owner."""
     _refuse_weak(password, folder.name)
     salt = secrets.token_bytes(16)
     digest = _hash(password, salt, COST, BLOCK, PARALLEL)
     line = f"scrypt n={COST} r={BLOCK} p={PARALLEL} {salt.hex()} {digest.hex()}\n"
-    # Written beside and moved over, so that no reader ever meets half a file.
+    # Written to a temporary file and renamed, so that it is never read half-written.
     beside = folder / f".{FILE}.{secrets.token_hex(8)}"
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -77,25 +77,25 @@ def _refuse_weak(password: str, study: str) -> None:
             f"The password is made of {len(set(password))} different characters, but must have "
             f"{MIN_DIFFERENT} or more."
         )
-    plain = "".join(sign for sign in password.casefold() if sign.isalnum())
-    named = "".join(sign for sign in study.casefold() if sign.isalnum())
+    plain = "".join(character for character in password.casefold() if character.isalnum())
+    named = "".join(character for character in study.casefold() if character.isalnum())
     bare = plain.rstrip("0123456789")
     if plain.isdigit() or not bare or bare in PLACEHOLDERS or plain in (named, named * 2):
         raise InvalidParameter(
-            "The password is one that everybody tries first: a placeholder, a number, or the "
-            "study's name. `lore-active password` without --stdin makes a good one."
+            "The password is easy to guess: a placeholder, a number, or the study's name. "
+            "`lore-active password` without --stdin generates a good one."
         )
 
 
 def exists(folder: Path) -> bool:
-    """Whether the study has a password."""
+    """Return whether the study has a password."""
     return (folder / FILE).exists()
 
 
 def prepare(folder: Path, given: str | None) -> None:
-    """Make a study's password ready for serving: set the one given, if it is new; check the file.
+    """Prepare a study's password for serving: set the given one if it is new; check the file.
 
-    A study without any is served, and its monitor lets nobody in.
+    A study without a password is served, but its monitor cannot be opened.
     """
     if given is not None and not verify(folder, given):
         try:
@@ -105,49 +105,49 @@ def prepare(folder: Path, given: str | None) -> None:
     path = folder / FILE
     if not exists(folder):
         return
-    again = f"Set one anew with: lore-active password {folder}"
+    advice = f"Set a new one with: lore-active password {folder}"
     mode = path.stat().st_mode & 0o777
     if mode & 0o077 and _keeps_modes(folder):
         raise UnsafePassword(
-            f"{path} has the mode {mode:o}, but must be 600: others on this machine could read "
-            f"it. Run: chmod 600 {path}"
+            f"{path} has the mode {mode:o}, but must be 600: other users of this machine could "
+            f"read it. Run: chmod 600 {path}"
         )
-    found = LINE.fullmatch(path.read_text(encoding="ascii", errors="replace")[:300])
-    if found is None:
-        raise UnsafePassword(f"{path} holds no hash of a password. {again}")
-    if int(found[1]) * int(found[2]) < MIN_COST:
-        raise UnsafePassword(f"{path} holds a hash that is too quick to guess. {again}")
+    match = LINE.fullmatch(path.read_text(encoding="ascii", errors="replace")[:300])
+    if match is None:
+        raise UnsafePassword(f"{path} does not contain a password hash. {advice}")
+    if int(match[1]) * int(match[2]) < MIN_COST:
+        raise UnsafePassword(f"{path} contains a hash that is too fast to guess. {advice}")
 
 
 def _keeps_modes(folder: Path) -> bool:
-    """Whether files here can be kept from others at all: not on Windows, nor on its disks."""
+    """Return whether the file system supports private files, which Windows does not."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".mode-") as probe:
         return Path(probe.name).stat().st_mode & 0o077 == 0
 
 
 def verify(folder: Path, password: str) -> bool:
-    """Whether this is the study's password; never, if the study has none that can be read.
+    """Return whether this is the study's password; False if it has none that can be read.
 
-    It always takes as long as a wrong password does, so that time does not tell which it was.
+    It always takes the same time, which therefore reveals nothing.
     """
     if len(password) > LONGEST:
         return False
     try:
         with (folder / FILE).open(encoding="ascii") as stream:
-            found = LINE.fullmatch(stream.read(300))
+            match = LINE.fullmatch(stream.read(300))
     except (OSError, UnicodeDecodeError):
-        found = None
-    cost, block, parallel = (int(part) for part in found.groups()[:3]) if found else NOBODYS
-    salt, known = (bytes.fromhex(part) for part in (found.groups()[3:] if found else ("", "")))
+        match = None
+    cost, block, parallel = (int(part) for part in match.groups()[:3]) if match else NOBODYS
+    salt, known = (bytes.fromhex(part) for part in (match.groups()[3:] if match else ("", "")))
     try:
         digest = _hash(password, salt, cost, block, parallel)
-    except ValueError:  # parameters that scrypt refuses
+    except ValueError:  # parameters that scrypt rejects
         return False
     return hmac.compare_digest(digest, known)
 
 
 def _hash(password: str, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
-    # One letter can be typed as one or two code points, depending on the keyboard.
+    # A character can be typed as one or two code points, depending on the keyboard.
     text = unicodedata.normalize("NFC", password).encode("utf-8", "surrogatepass")
     return hashlib.scrypt(
         text, salt=salt, n=cost, r=block, p=parallel, maxmem=256 * 1024 * 1024, dklen=32

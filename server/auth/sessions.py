@@ -1,4 +1,4 @@
-"""Who may look at a study and steer it: passwords, sessions, links for looking, throttling."""
+"""Authentication of a study: sign-in, sessions, view-only links, throttling."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Role = Literal["experimenter", "reader"]
 HOUR_MS = 3_600_000
 IDLE_MS = 12 * HOUR_MS
 MAX_MS = 7 * 24 * HOUR_MS
-# Writing `seen_at` at every look would make every look a write.
+# Writing `seen_at` at every request would make every read a write.
 TOUCH_MS = 60_000
-# Mistypings are free; then every wrong password doubles the wait.
+# A few typing errors are free; then every wrong password doubles the wait.
 FREE_FAILURES = 5
 FIRST_WAIT_MS = 5_000
 MAX_WAIT_MS = 15 * 60_000
@@ -32,7 +32,7 @@ MAX_NAME = 80
 
 @dataclass(frozen=True)
 class ExperimenterSession:
-    """Somebody who may look, or look and steer; their forms carry `csrf`."""
+    """An authenticated experimenter or viewer; their forms carry `csrf`."""
 
     role: Role
     who: str
@@ -41,21 +41,21 @@ class ExperimenterSession:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """The token that the browser keeps."""
+    """Successful sign-in: the token for the browser."""
 
     token: str
 
 
 @dataclass(frozen=True)
 class Refused:
-    """No entry. `wait_ms` is how long any password from there will be refused unread."""
+    """Failed sign-in. For `wait_ms`, any password from this address is refused unread."""
 
     why: Literal["wrong", "wait"]
     wait_ms: int = 0
 
 
 class Access:
-    """One study's doors."""
+    """Authentication of one study."""
 
     def __init__(self, database: Database, folder: Path, clock: Callable[[], int]) -> None:
         self.database = database
@@ -67,11 +67,11 @@ class Access:
     def sign_in(
         self, password: str, who: str, address: str, old_token: str = ""
     ) -> SignedIn | Refused:
-        """A new session for somebody who knows the password; the browser's old one ends."""
+        """Start a session if the password is correct; end the browser's old one."""
         place, now = network(address), self.clock()
         lock = self._lock()
         right, refused = self._try(password, place, now)
-        # Without a password, a study lets nobody in, and does not say so either.
+        # A study without a password rejects every sign-in, without saying why.
         if not (right and lock):
             return refused
         token = secrets.token_urlsafe(32)
@@ -88,25 +88,25 @@ class Access:
         return SignedIn(token)
 
     def refuse(self, password: str, name: str, address: str) -> Refused:
-        """What a name that no study has is told, after all the work that a wrong password makes.
+        """Refuse a sign-in to a study that does not exist, with the work of a wrong password.
 
-        Neither what it says nor how long it takes tells which names there are.
+        Neither the message nor the time reveals which studies exist.
         """
-        # Attempts at one name are counted as a study of that name would; few rows for all names.
+        # Counted per name, as for a study of that name, but with a limited number of rows.
         place = f"{network(address)} {hashed(name)[:3]}"
         return self._try(password, place, self.clock())[1]
 
     def _try(self, password: str, place: str, now: int) -> tuple[bool, Refused]:
-        """Whether the password is right, and how it is refused if it is not."""
+        """Return whether the password is correct, and the refusal if it is not."""
         wait = self.database.write(lambda c: self._count_attempt(c, place, now))
         if wait is None:
             return False, Refused("wait", self.database.read(lambda c: self._wait(c, place, now)))
         return passwords.verify(self.folder, password), Refused("wrong", wait)
 
     def _count_attempt(self, c: Connection, place: str, now: int) -> int | None:
-        """Count it as wrong before looking at it, so that many at once do not slip through.
+        """Count the attempt as failed before checking it, so that parallel ones are throttled.
 
-        Gives the wait that follows if it is wrong; None if it comes too early to be looked at.
+        Returns the wait that follows if it is wrong; None if it comes too early to be checked.
         """
         if self._wait(c, place, now) > 0:
             return None
@@ -118,43 +118,43 @@ class Access:
 
     def _wait(self, c: Connection, place: str, now: int) -> int:
         count, last = access.failures(c, place)
-        # A clock that was set back must not shut anybody out until it has caught up.
+        # After the clock was set back, no one must be locked out until it has caught up.
         return max(0, last + wait_after(count) - now) if last <= now else 0
 
     def session(self, token: str) -> ExperimenterSession | None:
-        """Whose token this is, if it still holds."""
+        """Return the session of a token, if it is still valid."""
         key, now = hashed(token), self.clock()
         row = self.database.read(lambda c: access.session(c, key))
         if row is None or row.lock != self._lock():
             return None
         if now - row.created_at > MAX_MS or abs(now - row.seen_at) > IDLE_MS:
-            # Seen in the future: the clock was set back, and would let them in until then.
+            # Seen in the future: the clock was set back, and the session would last until then.
             return None
         if now - row.seen_at > TOUCH_MS:
-            # Not waited for: pages stay readable while nothing can be written.
+            # Without waiting: pages stay readable while nothing can be written.
             self.database.writer.submit(lambda c: access.touch_session(c, key, now))
         return ExperimenterSession("experimenter", row.who, row.csrf)
 
     def sign_out(self, token: str) -> None:
-        """The token is worth nothing from now on."""
+        """End the session of a token."""
         self.database.write(lambda c: access.end_session(c, hashed(token)))
 
     def _lock(self) -> str:
-        """A digest of the password's record: whoever came in with another must sign in again."""
+        """Return a digest of the password file; after a change, sessions end."""
         try:
             return hashlib.sha256((self.folder / passwords.FILE).read_bytes()).hexdigest()
         except OSError:
             return ""
 
-    # ---- people who only look -------------------------------------------------------------------
+    # ---- viewers --------------------------------------------------------------------------------
 
     def reader(self, token: str) -> ExperimenterSession | None:
-        """Somebody who came by a link for looking, unless it was revoked."""
+        """Return the viewer of a view-only link, unless it was revoked."""
         good = self.database.read(lambda c: access.link_is_good(c, hashed(token)))
         return ExperimenterSession("reader", "", "") if good else None
 
     def make_link(self, who: str, label: str) -> str:
-        """A new link's token; it is shown once and kept nowhere."""
+        """Create a link and return its token, which is shown once and not stored."""
         token, now = secrets.token_urlsafe(24), self.clock()
         name = " ".join(label.split())[:MAX_NAME] or "no name"
 
@@ -166,28 +166,28 @@ class Access:
         return token
 
     def links(self) -> list[access.Link]:
-        """All links for looking, newest first."""
+        """List all view-only links, newest first."""
         return self.database.read(access.links)
 
     def revoke_link(self, who: str, number: int) -> None:
-        """Shut out everybody who came by this link."""
+        """Revoke a link; all its viewers lose access."""
         now = self.clock()
 
         def work(c: Connection) -> None:
             if not access.revoke_link(c, number, now):
-                raise InvalidParameter(f"There is no link {number} that could be revoked.")
+                raise InvalidParameter(f"There is no link {number} to revoke.")
             collection.add_event(c, "revoke link", who, now, link=number)
 
         self.database.write(work)
 
 
 def hashed(token: str) -> str:
-    """What is kept of a token."""
+    """Return the hash of a token, which is stored in its place."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def wait_after(failures: int) -> int:
-    """Milliseconds during which nothing is tried after so many wrong passwords."""
+    """Return the wait in milliseconds after this many wrong passwords."""
     if failures < FREE_FAILURES:
         return 0
     doublings = min(failures - FREE_FAILURES, 20)
@@ -195,7 +195,7 @@ def wait_after(failures: int) -> int:
 
 
 def network(address: str) -> str:
-    """Where somebody comes from: an IPv6 user has a whole network of addresses to try from."""
+    """Return the network of an address, since an IPv6 user has a whole network of addresses."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:

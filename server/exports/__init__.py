@@ -1,1 +1,1 @@
-"""Exports: answers, embeddings and logs as files, for people and for other programs."""
+"""Exports: answers, embeddings and logs as files, in the formats of several programs."""

@@ -1,4 +1,4 @@
-"""Whole exports into a folder: each format with its files and its data dictionary."""
+"""Exports to a folder: the files of each format and its data dictionary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(
     choice: ExportOptions,
     progress: Progress = lambda answers: None,
 ) -> list[Path]:
-    """Write these formats below `out`; gives the files written."""
+    """Write these formats to `out`; return the files written."""
     written: list[Path] = []
     for name in formats:
         folder = out if len(formats) == 1 else out / name

@@ -1,4 +1,4 @@
-"""Prior answers in exports: a file of their own in each format, so that nobody mixes them up."""
+"""Imported answers in exports: a separate file in each format, so that they are not mixed up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.store.imports import Prior
 from server.study.config import LoadedStudy
 
 COLUMNS = ("prior", "file", "sha256", "taken_out")
-# How each format calls anchor, nearer and farther; where it wants numbers, keys are beside them.
+# Names of anchor, nearer and farther in each format; formats with numbers also get the keys.
 ANSWER = {
     "csv": ("anchor", "nearer", "farther"),
     "triplettools": ("head", "winner", "loser"),
@@ -25,37 +25,37 @@ NUMBERED = ("triplettools", "salmon")
 KEYS = ("head_filename", "winner_filename", "loser_filename")
 MEANINGS = {
     "anchor": "key of the anchor",
-    "nearer": "key of the item that it was called nearer to",
+    "nearer": "key of the nearer item",
     "farther": "key of the other item",
     "head": "number of the anchor, from 0",
-    "winner": "number of the item that it was called nearer to",
+    "winner": "number of the nearer item",
     "loser": "number of the other item",
     "head_filename": "key of the anchor",
-    "winner_filename": "key of the item that it was called nearer to",
+    "winner_filename": "key of the nearer item",
     "loser_filename": "key of the other item",
-    "prior": "number of the file they came in, from 1",
+    "prior": "number of the imported file, from 1",
     "file": "its name",
-    "sha256": "of its content",
-    "taken_out": "1 if they no longer count for the model",
+    "sha256": "SHA-256 of its content",
+    "taken_out": "1 if they were removed from the model",
 }
 
 
 def columns(name: str) -> tuple[str, ...]:
-    """The columns of a format's file of imported answers."""
+    """Return the columns of a format's file of imported answers."""
     return (*ANSWER[name], *(KEYS if name in NUMBERED else ()), *COLUMNS)
 
 
 def meanings(database: Database, name: str) -> dict[str, str]:
-    """What they mean; empty where no answers were imported."""
+    """Return their meanings; empty if no answers were imported."""
     if not database.read(imports.every):
         return {}
     return {column: MEANINGS[column] for column in columns(name)}
 
 
 def dictionary_lines(name: str) -> list[str]:
-    """What a format's file of imported answers holds, in Markdown."""
+    """Describe a format's file of imported answers in Markdown."""
     return [
-        "Answers from elsewhere (`lore-active import`), one per row.",
+        "Imported answers (`lore-active import`), one per row.",
         "",
         "| column | meaning |",
         "|---|---|",
@@ -65,12 +65,12 @@ def dictionary_lines(name: str) -> list[str]:
 
 
 def psych_ds_stem(study: LoadedStudy) -> str:
-    """How the names of Psych-DS files begin."""
-    return "study-" + "".join(sign for sign in study.name if sign.isalnum())
+    """Return the prefix of the names of Psych-DS files."""
+    return "study-" + "".join(character for character in study.name if character.isalnum())
 
 
 def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> list[Path]:
-    """The files of prior answers of a format; none if there are none, or it has them (the log)."""
+    """Write imported answers in a format; nothing if there are none, or for the log."""
     every = database.read(imports.every)
     if not every or name == "log":
         return []
@@ -84,7 +84,7 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
     with path.open("w", encoding="utf-8", newline="") as file:
         file.writelines(_pieces(database, study, every, name))
     if name == "psych-ds":
-        # Psych-DS knows no such file; its README has the same lines.
+        # Psych-DS has no such file; its README has the same lines.
         return [path]
     dictionary = folder / "dictionary_prior.md"
     lines = ["# Data dictionary of imported answers", "", *dictionary_lines(name)]
@@ -94,9 +94,9 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
 
 def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: str) -> Iterator[str]:
     yield csv_text([columns(name)])
-    for one in every:
-        rows = database.read(lambda c, at=one.id: imports.rows(c, [at]))  # type: ignore[misc]
-        marks = (one.id, one.name, one.hash, one.taken_out)
+    for prior in every:
+        rows = database.read(lambda c, at=prior.id: imports.rows(c, [at]))  # type: ignore[misc]
+        marks = (prior.id, prior.name, prior.hash, prior.taken_out)
         yield csv_text(
             (
                 *(row if name in NUMBERED else ()),
@@ -108,9 +108,9 @@ def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: st
 
 
 def _arrays(database: Database, study: LoadedStudy, folder: Path, every: list[Prior]) -> Path:
-    """`triplets` in list order, `prior` (which file) and `items`; only what counts."""
-    inside = [one.id for one in every if not one.taken_out]
-    parts = [(at, database.read(lambda c, at=at: imports.rows(c, [at]))) for at in inside]  # type: ignore[misc]
+    """Write `triplets` in list order, `prior` (which file) and `items`; only those in use."""
+    in_use = [prior.id for prior in every if not prior.taken_out]
+    parts = [(at, database.read(lambda c, at=at: imports.rows(c, [at]))) for at in in_use]  # type: ignore[misc]
     path = folder / f"{study.name}_prior_triplets.npz"
     np.savez(
         path,

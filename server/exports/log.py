@@ -1,4 +1,4 @@
-"""The log: a whole study as JSON Lines, each line sealed by the one before, and back again."""
+"""The log: a whole study as JSON Lines, each line chained to the previous one by a hash."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from server.store.tables import TABLES, key_of
 from server.study.config import Catch, Item, LoadedStudy, Study
 from server.study.loading import NAME
 
-# Format 2 has the hash chain of the stored rows at its end; without it, 1 is the same.
+# Format 2 ends with the hash chain of the stored rows; otherwise it is the same as format 1.
 FORMAT = 2
 READABLE = (1, 2)
 _SEAL = b',"seal":"'
 _SEAL_LENGTH = 32
 _BEGIN = b'{"line":1,"kind":"study",'
-# Beyond any model's size: a log without line ends must not fill the memory.
+# Larger than any model: a file without line ends must not fill the memory.
 MAX_LINE_BYTES = 256 * 2**20
 
 
 class BadLog(LoreError):
-    """A log that is not as it was written; says in which line."""
+    """A log that was changed or damaged; names the line."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(f"Line {line} of the log: {what}")
@@ -39,7 +39,7 @@ class BadLog(LoreError):
 
 
 class LogHeader(msgspec.Struct, frozen=True):
-    """The first line: what study this is."""
+    """The first line, which describes the study."""
 
     format: int
     program: str
@@ -63,7 +63,7 @@ def _sealed(body: bytes, before: str) -> tuple[bytes, str]:
 
 
 def lines(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[bytes]:
-    """The log's lines; the study may go on meanwhile, the log is of one moment."""
+    """Yield the log's lines, a consistent snapshot even while the study is running."""
     number, seal = 0, ""
     connection = database.reader()
     try:
@@ -103,7 +103,7 @@ def _events(
         pseudonyms,
     )
     yield "study", msgspec.to_builtins(head)
-    # With the chain's salt, digests of what is left out could be compared with guesses.
+    # With the chain's salts, digests of the omitted columns could be compared with guesses.
     for table in TABLES if pseudonyms else archive.LOGGED:
         blobs = [name for name, kind in archive.columns(c, table).items() if kind == "BLOB"]
         for row in archive.rows(c, table):
@@ -115,54 +115,55 @@ def _events(
 
 
 def blob(value: dict[str, str]) -> bytes:
-    """Bytes as a log has them."""
+    """Decode bytes in a log."""
     return base64.b64decode(value["base64"])
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins as a log does."""
+    """Return whether a file starts like a log."""
     with path.open("rb") as file:
         return file.read(len(_BEGIN)) == _BEGIN
 
 
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """(line, kind, row) of every line; BadLog at the first that was changed, moved or lost."""
+    """Yield (line, kind, row); raise BadLog at the first line changed, moved or lost."""
     seal, expected, ended, end = "", 0, False, b"\n"
     while raw := file.readline(MAX_LINE_BYTES):
         expected += 1
         if ended:
-            raise BadLog(expected, "the log goes on after its end.")
-        # Some programs convert line ends: all of them converted, it is still the same log.
+            raise BadLog(expected, "there are lines after the end of the log.")
+        # Some programs convert line ends; if all are converted, it is still the same log.
         if expected == 1 and raw.endswith(b"\r\n"):
             end = b"\r\n"
         if raw.endswith(b"\n") and raw.endswith(b"\r\n") != (end == b"\r\n"):
-            raise BadLog(expected, "its line end is not that of the first line.")
+            raise BadLog(expected, "its line end differs from that of the first line.")
         if raw.endswith(end):
             raw = raw.removesuffix(end) + b"\n"
         if not raw.endswith(b"\n"):
-            raise BadLog(expected, "the line is cut off.")
+            raise BadLog(expected, "the line is truncated.")
         at = raw.rfind(_SEAL)
         given = raw[at + len(_SEAL) : -3]
         if at < 0 or len(given) != _SEAL_LENGTH or not raw.endswith(b'"}\n'):
-            raise BadLog(expected, "the line has no seal; it was changed or is cut off.")
+            raise BadLog(expected, "the line has no hash (`seal`); it was changed or truncated.")
         body = raw[:at] + b"}"
-        again, now = _sealed(body, seal)
-        if again != raw:
+        recomputed, now = _sealed(body, seal)
+        if recomputed != raw:
             try:
-                said = msgspec.json.decode(body).get("line")
+                line_number = msgspec.json.decode(body).get("line")
             except (msgspec.DecodeError, AttributeError, RecursionError):
-                said = None
-            if isinstance(said, int) and said != expected:
+                line_number = None
+            if isinstance(line_number, int) and line_number != expected:
                 raise BadLog(
                     expected,
-                    f"this is line {said} of the original; lines are missing, doubled or swapped.",
+                    f"this is line {line_number} of the original; lines are missing, "
+                    "duplicated or swapped.",
                 )
             raise BadLog(expected, "this line, or the one before it, was changed or moved.")
         seal = now
         try:
             event = msgspec.json.decode(body, type=_Event)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise BadLog(expected, f"its seal is right, but it is no event: {error}.") from None
+            raise BadLog(expected, f"its hash is valid, but it is not an event: {error}.") from None
         ended = event.kind == "end"
         yield expected, event.kind, event.row
     if not ended:
@@ -172,7 +173,7 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
 def load(
     path: Path, into: Path, clock: Callable[[], int]
 ) -> tuple[LoadedStudy, Database, dict[tuple[str, int], int]]:
-    """A database from a log: the study, its database, and each row's line by table and rowid."""
+    """Load a log; return the study, its database, and each row's line by table and rowid."""
     where: dict[tuple[str, int], int] = {}
     database = Database(into, clock)
     try:
@@ -185,9 +186,9 @@ def load(
                 )
             try:
                 head = msgspec.convert(row, LogHeader)
-                # Files are named after the study: no other name may lead out of their folder.
+                # Files are named after the study, so its name must not lead out of their folder.
                 if not NAME.fullmatch(head.name):
-                    raise BadLog(line, f"{head.name!r:.80} is not a name that a study can have.")
+                    raise BadLog(line, f"{head.name!r:.80} is not a valid name of a study.")
                 study = _study(head, into.parent)
             except (msgspec.ValidationError, KeyError) as error:
                 raise BadLog(line, f"it does not describe a study: {error}.") from None
@@ -210,23 +211,23 @@ def _put_all(
     known = database.read(lambda c: {table: archive.columns(c, table) for table in archive.LOGGED})
 
     def chunk() -> list[tuple[int, str, dict[str, Any]]]:
-        found = []
+        rows = []
         for line, kind, row in events:
             if kind == "end":
                 break
             if kind not in known or not row.keys() <= known[kind].keys():
-                raise BadLog(line, f"a row of {kind!r} that this version does not know.")
+                raise BadLog(line, f"a row of {kind!r} that this version does not support.")
             try:
                 where[kind, row[key_of(kind)]] = line
                 for name, value in row.items():
                     if isinstance(value, dict):
                         row[name] = blob(value)
             except (KeyError, TypeError, ValueError) as error:
-                raise BadLog(line, f"a row of {kind!r} that is not whole: {error!r}.") from None
-            found.append((line, kind, row))
-            if len(found) == 5000:
+                raise BadLog(line, f"an incomplete row of {kind!r}: {error!r}.") from None
+            rows.append((line, kind, row))
+            if len(rows) == 5000:
                 break
-        return found
+        return rows
 
     while part := chunk():
 
@@ -235,27 +236,27 @@ def _put_all(
                 try:
                     archive.put(c, kind, row)
                 except archive.CannotPut as error:
-                    raise BadLog(line, f"a row of {kind!r} that cannot be: {error}") from None
+                    raise BadLog(line, f"an invalid row of {kind!r}: {error}") from None
 
         database.write(work)
 
 
 def _plain_name(file: str) -> str:
-    """Only the name: a log from somebody else must not point out of its folder."""
-    name = PureWindowsPath(file).name  # takes both kinds of slashes
+    """Return only the name: an untrusted log must not point out of its folder."""
+    name = PureWindowsPath(file).name  # accepts both kinds of slashes
     return "" if name == ".." or "\0" in name else name
 
 
 def _study(head: LogHeader, folder: Path) -> LoadedStudy:
     items = tuple(
         Item(
-            one["key"],
-            one["kind"],  # type: ignore[arg-type]
-            one["label"],
-            one["alt"],
-            one["text"],
-            folder / _plain_name(one["file"]) if one["file"] else None,
+            item["key"],
+            item["kind"],  # type: ignore[arg-type]
+            item["label"],
+            item["alt"],
+            item["text"],
+            folder / _plain_name(item["file"]) if item["file"] else None,
         )
-        for one in head.items
+        for item in head.items
     )
     return LoadedStudy(folder, head.name, head.settings, items, tuple(head.catches))

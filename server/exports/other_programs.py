@@ -1,7 +1,7 @@
-"""Files for other programs: R's tripletTools, Salmon, cblearn.
+"""Files for other programs: tripletTools (R), Salmon, cblearn.
 
-What each of them reads, and what it makes of it, is in docs/exports.md. Items have one number
-everywhere: their place in the study, from 0.
+docs/exports.md describes what each of them reads. Items have the same number everywhere: their
+index in the study, from 0.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ TRIPLETTOOLS = (
 )
 TRIPLETTOOLS_ITEMS = ("number", "item", "path")
 TRIPLETTOOLS_EMBEDDING = ("worker_id", "item", "dim_0 …")
-# As that package calls an embedding that is nobody's own.
+# The package's name for an embedding of all participants.
 GROUP = "group"
 _ALGORITHMS = {"random": "random", "repeat": "repeat"}
 TRIPLETTOOLS_NOTES = (
-    "The embedding was fitted to everybody's answers, those of the test set included, so it "
+    "The embedding was fitted to the answers of all participants, including the test set, so it "
     "predicts these better than new ones.",
     "",
-    "Skipped and timed-out trials are left out. `get.participant.summary` finds its check trials "
-    "where `sampleAlg` is `check`, and keeps nobody with fewer than 1,000 trials unless `mintrial` "
-    "says otherwise.",
+    "Skipped and timed-out trials are left out. For `get.participant.summary`, check trials have "
+    "`sampleAlg` `check`; it drops participants with fewer than 1,000 trials unless `mintrial` is "
+    "set.",
 )
 
 _ROLES = ("left", "right", "head", "winner", "loser")
@@ -55,31 +55,33 @@ SALMON = (
 def _rows(
     database: Database, choice: ExportOptions, progress: Progress
 ) -> Iterator[list[dict[str, Any]]]:
-    """Answers with a choice as named cells, practice left out, some thousand at once.
+    """Yield answers with a choice as dictionaries, without practice, a few thousand at once.
 
-    `counts` tells whether an answer counts for the model, `waited_ms` how long the server waited
-    for it since the participant's answer before.
+    `counts` says whether the model uses an answer, `waited_ms` the time since the participant's
+    previous answer, by the server's clock.
     """
     fates = database.read(Fates)
     before: dict[int, int] = {}
     for rows in answer_rows(database, choice, progress):
-        found = []
+        answers = []
         for row in rows:
-            one = dict(zip(ANSWERS, row, strict=True))
-            who, received = one["participant"], one["received_at_utc"]
-            one["waited_ms"] = received - before.get(who, one["asked_at_utc"])
-            before[who] = received
-            if one["purpose"] != "practice" and one["chosen"] is not None:
-                marks = bool(one["excluded"]), bool(one["simulated"])
-                one["counts"] = fates.counted(one["seq"], one["purpose"], one["side"], *marks)
-                found.append(one)
-        yield found
+            answer = dict(zip(ANSWERS, row, strict=True))
+            participant, received = answer["participant"], answer["received_at_utc"]
+            answer["waited_ms"] = received - before.get(participant, answer["asked_at_utc"])
+            before[participant] = received
+            if answer["purpose"] != "practice" and answer["chosen"] is not None:
+                marks = bool(answer["excluded"]), bool(answer["simulated"])
+                answer["counts"] = fates.counted(
+                    answer["seq"], answer["purpose"], answer["side"], *marks
+                )
+                answers.append(answer)
+        yield answers
 
 
 def _counted(database: Database, progress: Progress) -> Iterator[list[dict[str, Any]]]:
-    """Answers that count for the model: all that a method without marks may be given."""
+    """Yield answers that the model uses, for formats without a column to mark others."""
     for rows in _rows(database, ExportOptions(), progress):
-        yield [one for one in rows if one["counts"]]
+        yield [answer for answer in rows if answer["counts"]]
 
 
 def _other(row: dict[str, Any]) -> str:
@@ -96,9 +98,9 @@ def _numbers(study: LoadedStudy) -> dict[str, int]:
 def triplettools(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
-    """Trials, the key to its item numbers, and the embedding, as `get.combined` reads them."""
+    """Write trials, item numbers and the embedding, as `get.combined` reads them."""
     number = _numbers(study)
-    # Questions whose answers are held out; a repeat of one must be, too.
+    # Questions in the test set, which also includes their repeats.
     test: set[int] = set()
 
     def trials() -> Iterator[str]:
@@ -140,7 +142,7 @@ def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int
     if purpose == "random" or (purpose == "repeat" and row["repeats_question"] in test):
         test.add(row["question"])
     if purpose == "catch":
-        # The package takes a check for passed where the anchor itself was chosen.
+        # For the package, a check is passed if the anchor itself was chosen.
         algorithm = "check" if row["anchor"] in (row["left"], row["right"]) else "catch"
     else:
         algorithm = _ALGORITHMS.get(purpose, "adaptive")
@@ -148,7 +150,7 @@ def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int
     other = _other(row)
     return [
         row["participant"],
-        # Of a participant without any time the package could not tell whether to keep them.
+        # The package cannot judge participants without any response time.
         _time(row["rt_ms"], 1.0) or _time(row["waited_ms"], 1.0) or "",
         row["anchor"],
         row["left"],
@@ -166,7 +168,7 @@ def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int
 
 
 def _time(ms: float | None, unit: float) -> float | None:
-    """A time in its unit; None for what is no time: a page may say anything, clocks are set."""
+    """Convert a time; None if it is not valid, since pages and clocks can be wrong."""
     return ms / unit if ms is not None and isfinite(ms) and ms > 0 else None
 
 
@@ -176,9 +178,9 @@ def _time(ms: float | None, unit: float) -> float | None:
 def salmon(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
-    """Responses as Salmon's dashboard gives them, its targets, and where its fit may start."""
+    """Write responses as in Salmon's dashboard, its targets, and an initial embedding."""
     number, people = _numbers(study), database.read(summaries.people)
-    start = min((one.arrived_at for one in people), default=0) / 1000
+    start = min((person.arrived_at for person in people), default=0) / 1000
 
     def responses() -> Iterator[str]:
         yield csv_text([SALMON])
@@ -196,14 +198,14 @@ def salmon(
         out / f"{study.name}_{name}.csv" for name in ("responses", "targets", "embedding")
     )
     notes = (
-        f"`{targets_file.name}` has one target per line, as Salmon takes them; the first is target "
+        f"`{targets_file.name}` has one target per line, as Salmon reads them; the first is target "
         "0.",
         "",
         f"`{start_file.name}` has the coordinates of this study's model for "
         "`OfflineEmbedding.fit(…, embedding=…)`: one row per target, one column per dimension. "
-        "There is no such file while the model has no dimensions.",
+        "The file is omitted while the model has no dimensions.",
         "",
-        "Only answers that count for the model are here: no practice, catch trials, skipped or "
+        "Only answers that the model uses are included: no practice, catch trials, skipped or "
         "timed-out trials, and no excluded participants.",
     )
     counts = database.read(answer_counts)
@@ -252,11 +254,11 @@ def _salmon_row(
 def cblearn(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
-    """Arrays for cblearn: `triplets` in list order (anchor, nearer, farther), all that count."""
+    """Write arrays for cblearn: `triplets` in list order (anchor, nearer, farther)."""
     number = _numbers(study)
     parts: list[np.ndarray[Any, Any]] = []
     for rows in _counted(database, progress):
-        found = [
+        numbers = [
             (
                 number[row["anchor"]],
                 number[row["chosen"]],
@@ -266,14 +268,14 @@ def cblearn(
             )
             for row in rows
         ]
-        parts.append(np.array(found, dtype=np.int32).reshape(-1, 5))
-    held = np.concatenate(parts) if parts else np.zeros((0, 5), dtype=np.int32)
+        parts.append(np.array(numbers, dtype=np.int32).reshape(-1, 5))
+    table = np.concatenate(parts) if parts else np.zeros((0, 5), dtype=np.int32)
     path = out / f"{study.name}_triplets.npz"
     np.savez(
         path,
-        triplets=held[:, :3],
-        participant=held[:, 3],
-        simulated=held[:, 4],
+        triplets=table[:, :3],
+        participant=table[:, 3],
+        simulated=table[:, 4],
         items=np.array([item.key for item in study.items]),
     )
     counts = database.read(answer_counts)
@@ -283,11 +285,11 @@ def cblearn(
         *simulated_lines(counts),
         f"`{path.name}` (NumPy, no pickle):",
         "",
-        "- `triplets`: one row an answer: anchor, nearer, farther (cblearn's list order), numbers",
-        "  from 0. Only answers that count for the model: no practice, catch trials, skipped or",
+        "- `triplets`: one row per answer: anchor, nearer, farther (cblearn's list order), numbers",
+        "  from 0. Only answers that the model uses: no practice, catch trials, skipped or",
         "  timed-out trials, and no excluded participants.",
-        "- `participant`: who answered.",
-        "- `simulated`: 1 where that is a program of lore-active (a bot), not a person.",
+        "- `participant`: number of the participant.",
+        "- `simulated`: 1 if that participant is simulated (a bot).",
         "- `items`: keys of the items, by number.",
         "",
         *adding_up(counts),

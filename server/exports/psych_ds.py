@@ -1,8 +1,8 @@
-"""A study as a Psych-DS dataset: described, with items and embedding, de-identified unless asked.
+"""A study as a Psych-DS dataset: described, with items and embedding, de-identified by default.
 
 The rules (psych-ds.github.io): `dataset_description.json` is a schema.org Dataset; data files are
-in `data/`, are UTF-8 CSV, and are called by keywords and values; every column of every file is in
-`variableMeasured`. Its validator warns of files that the rules do not name, so there are none.
+UTF-8 CSV in `data/`, named by keywords and values; every column of every file is in
+`variableMeasured`. Its validator warns about other files, so there are none.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from server.store import models, summaries
 from server.store.database import Database
 from server.study.config import LoadedStudy
 
-# What tells who somebody is: exact times do, beside a recruiting service's own log.
+# Identifying columns; exact times can be matched with the recruitment site's records.
 IDENTIFYING_ANSWERS = ("received_at_utc", "asked_at_utc")
 IDENTIFYING = ("external", "entry", "user_agent", "arrived_at_utc", "finished_at_utc")
 COMMENTS = "feedback"
 COARSE_ANSWERS = ("day_utc", "session_ms")
 COARSE_PARTICIPANTS = ("day_utc", "duration_ms")
 DE_IDENTIFIED = (
-    "De-identified: no ids of a recruiting service, link parameters or browsers; of times only "
-    "days and durations."
+    "De-identified: no recruitment ids, link parameters or browsers; days and durations instead of "
+    "exact times."
 )
 
 
 def answer_columns(choice: ExportOptions) -> tuple[str, ...]:
-    """The columns of the file of answers."""
+    """Return the columns of the file of answers."""
     if choice.identified:
         return ANSWERS
     return (*(name for name in ANSWERS if name not in IDENTIFYING_ANSWERS), *COARSE_ANSWERS)
 
 
 def participant_columns(choice: ExportOptions) -> tuple[str, ...]:
-    """The columns of the file of participants."""
+    """Return the columns of the file of participants."""
     if choice.identified:
         return PARTICIPANTS
     hidden = IDENTIFYING if choice.comments else (*IDENTIFYING, COMMENTS)
@@ -66,7 +66,7 @@ def participant_columns(choice: ExportOptions) -> tuple[str, ...]:
 def write(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
-    """The dataset in a folder."""
+    """Write the dataset to a folder."""
     data = out / "data"
     data.mkdir(exist_ok=True)
     stem = imported.psych_ds_stem(study)
@@ -81,12 +81,12 @@ def write(
         participant_pieces = _participants(database, choice)
     measured = {name: MEANINGS[name] for name in (*answers, *participants, *ITEMS)}
     measured |= {
-        name: f"coordinate of the item on principal axis {number} of the map, strongest first"
+        name: f"coordinate of the item on principal axis {number} of the embedding, strongest first"
         for number, name in enumerate(dimensions, 1)
     }
     of_imports = imported.meanings(database, "psych-ds")
     for name, meaning in of_imports.items():
-        # A column may mean something else there.
+        # A column may have another meaning there.
         other = measured.get(name, meaning)
         measured[name] = meaning if other == meaning else f"{other}; imported answers: {meaning}"
     about = "" if choice.identified else DE_IDENTIFIED
@@ -127,8 +127,8 @@ def write(
                 *(["## prior", "", *imported.dictionary_lines("psych-ds")] if of_imports else []),
                 "## embedding",
                 "",
-                "The file has a line for each item: its key (`item`), and its coordinates on the "
-                "map's principal axes (`dim_0`, …), strongest first.",
+                "One row per item: its key (`item`), and its coordinates on the principal axes of "
+                "the embedding (`dim_0`, …), strongest first.",
                 "",
                 "## All files",
                 "",

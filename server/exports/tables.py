@@ -1,4 +1,4 @@
-"""What can be taken out of a study as files: written piece by piece, for a page or a command."""
+"""Tables of a study as CSV or JSON Lines, generated in pieces for a page or a command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PARTICIPANTS = (
 ITEMS = ("item", "kind", "label", "alt", "text", "file")
 _EXCLUDED, _SIMULATED = ANSWERS.index("excluded"), ANSWERS.index("simulated")
 _PURPOSE, _SIDE = ANSWERS.index("purpose"), ANSWERS.index("side")
-# Two times, side by side.
+# Two adjacent columns of times.
 _RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
 
 Progress = Callable[[int], None]
@@ -60,10 +60,10 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What to leave out: excluded people, and who people are.
+    """Options of an export: whether to omit excluded participants, and identifying columns.
 
-    Simulated participants are left out where people have answered, unless `simulated`. Psych-DS is
-    de-identified unless `identified`; `comments` keeps what participants wrote.
+    Simulated participants are left out if real ones have answered, unless `simulated`. Psych-DS is
+    de-identified unless `identified`; `comments` keeps participants' comments.
     """
 
     without_excluded: bool = False
@@ -73,7 +73,7 @@ class ExportOptions:
     comments: bool = False
 
     def keeps(self, excluded: bool, simulated: bool, left_out: bool) -> bool:
-        """Whether a participant is wanted; `left_out` is whether simulated ones do not count."""
+        """Return whether to keep a participant; `left_out`: simulated ones do not count."""
         if simulated and left_out and not self.simulated:
             return False
         return not (excluded and self.without_excluded)
@@ -83,7 +83,7 @@ ALL = ExportOptions()
 
 
 def put(path: Path, pieces: Iterator[str]) -> Path:
-    """Write a file piece by piece."""
+    """Write a file in pieces."""
     with open(path, "w", encoding="utf-8", newline="", opener=private) as file:
         for piece in pieces:
             file.write(piece)
@@ -91,14 +91,14 @@ def put(path: Path, pieces: Iterator[str]) -> Path:
 
 
 def private(path: str, flags: int) -> int:
-    """Made for its owner only: it may tell who people are."""
+    """Create a file that only its owner can read, since it may identify participants."""
     return os.open(path, flags, 0o600)
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV, with nothing in them that a spreadsheet would run."""
+    """Format rows as CSV, with formulas for spreadsheets escaped."""
     out = io.StringIO()
-    # Both signs in the line end: a cell with either is then quoted.
+    # With both characters in the line end, a cell with either is quoted.
     csv.writer(out, lineterminator="\r\n").writerows(
         [safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
     )
@@ -106,7 +106,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def utc(ms: int | None) -> str:
-    """A time as ISO 8601; empty for none."""
+    """Format a time as ISO 8601; empty for None."""
     if ms is None:
         return ""
     minute, rest = divmod(ms, 60_000)
@@ -115,17 +115,17 @@ def utc(ms: int | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _minute(minute: int) -> str:
-    """Times that follow each other share most of what they look like."""
+    """Format the minute, cached since consecutive times share it."""
     return datetime.fromtimestamp(60 * minute, UTC).isoformat(timespec="minutes")[:-6]
 
 
 def answer_rows(
     database: Database, choice: ExportOptions = ALL, progress: Progress = lambda answers: None
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """Answers with the cells of ANSWERS, some thousand at once."""
+    """Yield answers with the columns ANSWERS, a few thousand at once."""
     last = count = 0
     fates = database.read(Fates)
-    # Answers are never changed: parts read one after another fit together.
+    # Answers are never changed, so that parts read one after another are consistent.
     while rows := database.read(partial(summaries.answers_for_export, seq=last)):
         last = rows[-1][0]
         count += len(rows)
@@ -147,7 +147,7 @@ def answers_csv(
     choice: ExportOptions = ALL,
     progress: Progress = lambda answers: None,
 ) -> Iterator[str]:
-    """Every answer, practice and excluded people included (each marked), unless unwanted."""
+    """Yield every answer as CSV, including practice and excluded participants unless omitted."""
     yield csv_text([ANSWERS])
     for rows in answer_rows(database, choice, progress):
         yield csv_text(
@@ -157,14 +157,14 @@ def answers_csv(
 
 
 def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
-    """The newest model's coordinates on principal axes, strongest first."""
+    """Yield the newest model's coordinates on principal axes, strongest first, as CSV."""
     z = embedding_of(database.read(models.latest_model), len(study.items))
     yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 
 
 def participants_csv(database: Database, choice: ExportOptions = ALL) -> Iterator[str]:
-    """Every participant, one a line."""
+    """Yield every participant as CSV, one per row."""
     yield csv_text([PARTICIPANTS])
     left_out = database.read(simulated_left_out)
     for row in database.read(summaries.participants_for_export):
@@ -179,7 +179,7 @@ def participants_csv(database: Database, choice: ExportOptions = ALL) -> Iterato
 
 
 def items_csv(study: LoadedStudy) -> Iterator[str]:
-    """Every item, one a line."""
+    """Yield every item as CSV, one per row."""
     yield csv_text([ITEMS])
     yield csv_text(
         (item.key, item.kind, item.label, item.alt, item.text, item.file.name if item.file else "")
@@ -188,15 +188,15 @@ def items_csv(study: LoadedStudy) -> Iterator[str]:
 
 
 def events_jsonl(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[str]:
-    """What people and the stopping rule decided, one JSON object a line."""
-    for one in database.read(lambda c: list(summaries.all_events(c))):
-        detail = {} if pseudonyms and one.kind in NAMING_EVENTS else one.detail
+    """Yield the activity log, one JSON object per line."""
+    for event in database.read(lambda c: list(summaries.all_events(c))):
+        detail = {} if pseudonyms and event.kind in NAMING_EVENTS else event.detail
         line = {
-            "event": one.id,
-            "at_utc": utc(one.at),
-            "who": one.who,
-            "kind": one.kind,
-            "participant": one.participant,
+            "event": event.id,
+            "at_utc": utc(event.at),
+            "who": event.who,
+            "kind": event.kind,
+            "participant": event.participant,
             **{f"detail_{name}": value for name, value in detail.items()},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"

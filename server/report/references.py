@@ -30,7 +30,7 @@ REFERENCES: dict[str, str] = {
 
 
 def cited(selector: str, rule: str) -> list[str]:
-    """The references of a study with this selector and this stopping rule, in alphabetical order."""
+    """The references of a study with this selector and rule, in alphabetical order."""
     chosen = (*SELECTORS[selector].references, *STOPPING_RULES[rule].references)
     return sorted({*REFERENCES.values(), *chosen})
 

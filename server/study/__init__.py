@@ -1,1 +1,1 @@
-"""A study on disk: study.toml, its items, and opening its folder."""
+"""A study on disk: its settings, its items, and opening its folder."""

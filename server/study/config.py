@@ -1,4 +1,4 @@
-"""study.toml as typed settings: every key, its type, its default and the rule it must keep."""
+"""study.toml as typed settings: every key with its type, default and limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lore_active.simulation.cost import Pay
 from lore_active.stopping.registry import STOPPING_RULES
 from server.study.texts import Texts
 
-# Bounds of what can be asked for, in study.toml and on the monitor alike: far beyond any study,
-# and far below what the database can count.
+# Limits in study.toml and on the monitor: far beyond any study, and far below the limits of the
+# database.
 MAX_ANSWERS = 10_000_000
 MAX_PARTICIPANTS = 1_000_000
 MAX_TRIALS = 5000
@@ -25,7 +25,7 @@ LIGHT_GREY = "#ebebeb"
 
 
 class Stimuli(Struct, forbid_unknown_fields=True, frozen=True):
-    """Where the items come from: a folder of files, or a list with labels."""
+    """Source of the items: a folder of files, or a list with labels."""
 
     folder: str = "stimuli"
     list: str = ""
@@ -34,7 +34,7 @@ class Stimuli(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Trial(Struct, forbid_unknown_fields=True, frozen=True):
-    """What one question looks like and how it may be answered."""
+    """Appearance of a question, and how it may be answered."""
 
     question: str = "Which of the two is more like the one above?"
     background: Colour = LIGHT_GREY
@@ -47,7 +47,7 @@ class Trial(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Session(Struct, forbid_unknown_fields=True, frozen=True):
-    """What one participant does."""
+    """The session of one participant."""
 
     trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS)] = 80
     practice: Annotated[int, Meta(ge=0, le=20)] = 3
@@ -63,21 +63,21 @@ class Session(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Budget(Struct, forbid_unknown_fields=True, frozen=True):
-    """What may be spent at most; 0 participants: as many as come."""
+    """Maximum numbers of answers and participants; 0 participants: no limit."""
 
     answers: Annotated[int, Meta(ge=1, le=MAX_ANSWERS)] = 4000
     participants: Annotated[int, Meta(ge=0, le=MAX_PARTICIPANTS)] = 0
 
 
 class Learning(Struct, forbid_unknown_fields=True, frozen=True):
-    """How questions are chosen."""
+    """How questions are selected."""
 
     selector: Annotated[str, Meta(extra={"registry": SELECTORS})] = "fisher"
     simulated: bool = False
 
 
 class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
-    """When the rank counts as settled; 0 least answers: four for each item."""
+    """When the rank counts as settled; `min_answers` 0: four per item."""
 
     rule: Annotated[str, Meta(extra={"registry": STOPPING_RULES})] = "rank_settled"
     confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
@@ -86,7 +86,7 @@ class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Completion(Struct, forbid_unknown_fields=True, frozen=True):
-    """Codes shown and URLs followed at each exit; [NAME] becomes the entry parameter."""
+    """Codes and URLs at each exit; [NAME] is replaced by the entry parameter."""
 
     code: str = ""
     redirect: str = ""
@@ -103,13 +103,13 @@ class Completion(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Storage(Struct, forbid_unknown_fields=True, frozen=True):
-    """How the study's data are kept; 0 backup minutes: no backups."""
+    """How the study's data are stored; `backup_minutes` 0: no backups."""
 
     backup_minutes: Annotated[int, Meta(ge=0, le=1440)] = 5
 
 
 class Bots(Struct, forbid_unknown_fields=True, frozen=True):
-    """Simulated participants: where their items lie (a CSV of item and coordinates), how noisy."""
+    """Simulated participants: coordinates of their items (a CSV file), noise and lapse rate."""
 
     positions: str = ""
     noise: Annotated[float, Meta(ge=0.0)] = 0.1
@@ -141,7 +141,7 @@ Kind = Literal["text", "image", "audio", "video"]
 
 
 class Item(Struct, frozen=True):
-    """One item: its key (unique), kind, file or text, label, and text alternative if it has one."""
+    """An item: its unique key, kind, file or text, label, and text alternative if any."""
 
     key: str
     kind: Kind
@@ -152,7 +152,7 @@ class Item(Struct, frozen=True):
 
 
 class Catch(Struct, frozen=True):
-    """A question whose answer is known: `nearer` is the right option."""
+    """A question whose answer is known: `nearer` is the correct option."""
 
     anchor: int
     nearer: int
@@ -160,7 +160,7 @@ class Catch(Struct, frozen=True):
 
 
 class LoadedStudy(Struct, frozen=True):
-    """A study folder that checked: its settings, items and catch questions."""
+    """A valid study folder: its settings, items and catch questions."""
 
     folder: Path
     name: str

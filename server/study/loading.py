@@ -1,4 +1,4 @@
-"""A study on disk: one folder in, a study that checked or everything that is wrong with it out."""
+"""Loading a study folder: a valid study, or everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_SETTINGS_BYTES = 1_000_000
 
 
 def load(folder: Path, begun: bool = False) -> LoadedStudy:
-    """The study in `folder`; `InvalidStudy` with all its problems if there are any.
+    """Load the study in `folder`; raise `InvalidStudy` with all problems if there are any.
 
-    The keys of a study that has `begun` cannot be changed any more, so those that look the same
-    do not keep anybody from its data.
+    Keys of a study that has `begun` can no longer be changed, so keys that look alike are not
+    reported, and its data remain accessible.
     """
     study, problems = _examine(folder, begun)
     if study is None:
@@ -33,7 +33,7 @@ def load(folder: Path, begun: bool = False) -> LoadedStudy:
 
 
 def check(folder: Path) -> list[Problem]:
-    """Everything that keeps the study in `folder` from running; empty if it can run."""
+    """List everything that keeps the study in `folder` from running; empty if it is valid."""
     return _examine(folder)[1]
 
 
@@ -45,28 +45,28 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
             problems.append(Problem(str(folder), "", "a file", "a study must be a folder"))
             return None, problems
     except (OSError, RuntimeError, ValueError):
-        rule = "must be a folder that holds a study.toml and its stimuli"
+        rule = "must be a folder that contains a study.toml and its stimuli"
         return None, [Problem(str(folder), "", "missing", rule)]
     if not NAME.fullmatch(home.name):
         rule = (
-            "must be up to 64 letters (a to z), digits, - and _, and begin with a letter or "
-            "digit: it becomes part of the study's address"
+            "must be up to 64 letters (a to z), digits, - and _, and start with a letter or "
+            "digit: it becomes part of the study's URL"
         )
         problems.append(Problem(str(folder), "its name", shown(home.name), rule))
-    found = _settings(home, problems)
-    if found is None:
+    settings = _settings(home, problems)
+    if settings is None:
         return None, problems
-    items, catches = _stimuli(home, found, begun, problems)
+    items, catches = _stimuli(home, settings, begun, problems)
     if problems:
         return None, problems
-    return LoadedStudy(home, home.name, found.study, tuple(items), catches), problems
+    return LoadedStudy(home, home.name, settings.study, tuple(items), catches), problems
 
 
 def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:
     path = find(home, FILE, str(home), FILE)
     if isinstance(path, Problem):
         if not (home / FILE).exists():
-            rule = "every study must have one; `lore-active new` writes a first one"
+            rule = "every study must have one; `lore-active new` creates one"
             path = Problem(str(home), FILE, "missing", rule)
         problems.append(path)
         return None
@@ -78,25 +78,25 @@ def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:
 
 
 def _stimuli(
-    home: Path, found: ParsedSettings, begun: bool, problems: list[Problem]
+    home: Path, settings: ParsedSettings, begun: bool, problems: list[Problem]
 ) -> tuple[list[Item], tuple[Catch, ...]]:
-    """Items and catches, and the checks of settings that depend on them."""
-    study = found.study
-    if not found.sound("stimuli.folder", "stimuli.list", "stimuli.max_megabytes"):
-        problems.extend(validation.contradictions(found))
+    """Read items and catch questions, and validate settings that depend on them."""
+    study = settings.study
+    if not settings.valid("stimuli.folder", "stimuli.list", "stimuli.max_megabytes"):
+        problems.extend(validation.contradictions(settings))
         return [], ()
     before = len(problems)
     items, listed = read_items(home, study.stimuli, problems, begun)
-    all_sound = len(problems) == before
-    # An item that is broken would be reported again as unknown in every line that names it.
+    all_valid = len(problems) == before
+    # An invalid item would be reported again as unknown in every line that names it.
     catches: tuple[Catch, ...] = ()
-    if all_sound and found.sound("stimuli.catches"):
+    if all_valid and settings.valid("stimuli.catches"):
         catches = read_catches(home, study.stimuli.catches, listed, items, problems)
-    problems.extend(validation.contradictions(found))
-    if study.bots.positions and found.sound("bots.positions"):
+    problems.extend(validation.contradictions(settings))
+    if study.bots.positions and settings.valid("bots.positions"):
         path = find(home, study.bots.positions, FILE, "bots.positions")
         if isinstance(path, Problem):
             problems.append(path)
-        elif all_sound:
+        elif all_valid:
             positions.examine(path, study.bots.positions, items, problems)
     return items, catches

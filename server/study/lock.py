@@ -1,4 +1,4 @@
-"""One server per study: a lock that the system releases when its holder is gone."""
+"""One server per study: a lock that the system releases when the process ends."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class StudyLocked(LoreError):
 
 
 class ProcessLock:
-    """Holds a study's folder.
+    """Exclusive lock on a study's folder.
 
-    The lock is on the folder itself, which cannot be deleted or replaced without its contents. A
-    lock file comes on top, held by SQLite's own locks, which work on every system: it is all there
-    is on Windows, where nobody can delete it while it is held, and where a file system has no locks
-    on folders.
+    The lock is on the folder itself, which cannot be deleted or replaced without its contents. In
+    addition there is a lock file with SQLite's own locks, which work on every system: it is the
+    only lock on Windows, where it cannot be deleted while in use, and on file systems that cannot
+    lock folders.
     """
 
     def __init__(self, folder: Path) -> None:
         with contextlib.ExitStack() as stack:
-            self._hold_folder(folder, stack)
+            self._lock_folder(folder, stack)
             path = folder / FILE
             create_private(path)
             connection = sqlite3.connect(
@@ -41,10 +41,10 @@ class ProcessLock:
             try:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise _held(folder) from error
+                raise _locked(folder) from error
             self._held = stack.pop_all()
 
-    def _hold_folder(self, folder: Path, stack: contextlib.ExitStack) -> None:
+    def _lock_folder(self, folder: Path, stack: contextlib.ExitStack) -> None:
         if os.name != "posix":
             return
         handle = os.open(folder, os.O_RDONLY)
@@ -52,17 +52,15 @@ class ProcessLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise _held(folder) from error
+            raise _locked(folder) from error
         except OSError:
-            # Some file systems over a network lock only what is open for writing.
+            # Some network file systems lock only files that are open for writing.
             pass
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._held.close()
 
 
-def _held(folder: Path) -> StudyLocked:
-    return StudyLocked(
-        f"{folder}: another lore-active server holds this study. Stop that one first."
-    )
+def _locked(folder: Path) -> StudyLocked:
+    return StudyLocked(f"{folder}: another lore-active process is using this study. Stop it first.")

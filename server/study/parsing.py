@@ -1,4 +1,4 @@
-"""From the text of a study.toml to settings, with everything that is wrong on the way."""
+"""Parsing of study.toml: settings, and everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from server.study.config import Study
 from server.study.problems import Problem, shown, unknown
 
 FILE = "study.toml"
-# What each pattern of a text asks for, in words.
+# Description of each pattern.
 PATTERNS = {
     r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$": " such as en, de or pt-BR",
     r"^#[0-9A-Fa-f]{6}$": ' such as "#ebebeb": # and six hexadecimal digits',
@@ -24,38 +24,38 @@ PATTERNS = {
 
 
 class ParsedSettings(Struct, frozen=True):
-    """What a study.toml says: its settings, the keys that it names, and those that are wrong.
+    """A parsed study.toml: its settings, the keys given, and those that are invalid.
 
-    A wrong or missing key has its default in `study`, so that the other checks can go on.
+    An invalid or missing key has its default in `study`, so that validation can continue.
     """
 
     study: Study
     given: frozenset[str]
     wrong: frozenset[str]
 
-    def sound(self, *keys: str) -> bool:
-        """Whether nothing was wrong with any of these keys, nor with the tables around them."""
+    def valid(self, *keys: str) -> bool:
+        """Return whether these keys, and the tables around them, are valid."""
         return not any(
             wrong == key or key.startswith(wrong + ".") for wrong in self.wrong for key in keys
         )
 
 
 def read(text: str, problems: list[Problem]) -> ParsedSettings | None:
-    """Settings from TOML text; None if it is not TOML. What is wrong goes to `problems`."""
+    """Parse settings; return None if it is not TOML, and add problems to `problems`."""
     document = parse_toml(text, FILE, problems)
     if document is None:
         return None
     # Selectors and stopping rules may come from plugins.
     load_plugins()
-    found: list[Problem] = []
+    invalid: list[Problem] = []
     given: set[str] = set()
-    study = _struct(Study, document, "", found, given)
-    problems.extend(found)
-    return ParsedSettings(study, frozenset(given), frozenset(problem.key for problem in found))
+    study = _struct(Study, document, "", invalid, given)
+    problems.extend(invalid)
+    return ParsedSettings(study, frozenset(given), frozenset(problem.key for problem in invalid))
 
 
 def parse_toml(text: str, file: str, problems: list[Problem]) -> dict[str, Any] | None:
-    """TOML as a dictionary, or None with a problem that names and shows the line."""
+    """Parse TOML; return None, with a problem that quotes the line, if it is invalid."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -78,7 +78,7 @@ def parse_toml(text: str, file: str, problems: list[Problem]) -> dict[str, Any] 
 def _struct(
     kind: type[Any], table: dict[str, Any], path: str, problems: list[Problem], given: set[str]
 ) -> Any:
-    """Convert key by key, so that one wrong value does not hide the next."""
+    """Convert key by key, so that all invalid values are reported."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     for name in table:
         if name not in fields:
@@ -120,7 +120,7 @@ def _allowed(value: Any, kind: Any) -> bool:
 
 
 def all_keys(kind: type[Any] = Study, path: str = "") -> dict[str, FieldInfo]:
-    """Every key that a study.toml may have, by its dotted name, in order."""
+    """Return every key of study.toml by its dotted name, in order."""
     keys: dict[str, FieldInfo] = {}
     for field in msgspec.structs.fields(kind):
         if _is_table(field.type):
@@ -145,7 +145,7 @@ def choices(kind: Any) -> tuple[str, ...] | None:
 
 
 def rule_of(kind: Any) -> str:
-    """What a key of this type must be, in words."""
+    """Describe the allowed values of a type."""
     if (names := choices(kind)) is not None:
         return "must be " + " or ".join(f'"{name}"' for name in names)
     info = inspect.type_info(kind)
@@ -161,20 +161,20 @@ def rule_of(kind: Any) -> str:
         return "must be a whole number" + _limits(info)
     if isinstance(info, inspect.FloatType):
         return "must be a number" + _limits(info)
-    raise TypeError(f"study.toml has no words for the type {kind!r}")
+    raise TypeError(f"study.toml has no description of the type {kind!r}")
 
 
 def _limits(info: inspect.IntType | inspect.FloatType) -> str:
     if info.ge is not None and info.le is not None:
         return f" from {_plain(info.ge)} to {_plain(info.le)}"
-    least = "" if info.ge is None else f" of {info.ge:g} or more"
-    least = least if info.gt is None else f" above {info.gt:g}"
+    above = "" if info.ge is None else f" of {info.ge:g} or more"
+    above = above if info.gt is None else f" above {info.gt:g}"
     below = "" if info.lt is None else f" below {info.lt}"
-    return f"{least}{' and' * bool(least and below)}{below}"
+    return f"{above}{' and' * bool(above and below)}{below}"
 
 
 def _plain(limit: float) -> str:
-    """A limit as it would be written: 10000000, not 1e+07."""
+    """Format a limit as 10000000, not 1e+07."""
     return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a study: each problem with its file, its key, the value found and the rule."""
+"""Problems of a study: each with its file, key, value and rule."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lore_active.errors import LoreError
 
 
 class Problem(Struct, frozen=True):
-    """One thing wrong: in `file`, `key` is `value`, but `rule`.
+    """One problem: in `file`, `key` is `value`, but `rule`.
 
-    `file` is relative to the study's folder, or the folder itself. An empty `key` stands for the
-    whole file.
+    `file` is relative to the study's folder, or the folder itself. An empty `key` means the whole
+    file.
     """
 
     file: str
@@ -32,7 +32,7 @@ class Problem(Struct, frozen=True):
 
 
 class InvalidStudy(LoreError, ValueError):
-    """A study folder that cannot be used; `problems` holds everything that is wrong with it."""
+    """An invalid study folder; `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -40,39 +40,39 @@ class InvalidStudy(LoreError, ValueError):
 
 
 def printable(text: str) -> str:
-    """Text for one line of a terminal: line ends, control characters and broken bytes escaped."""
+    """Escape line ends, control characters and invalid bytes, for one line of a terminal."""
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 
-def shown(value: Any, most: int = 60) -> str:
-    """A value as it stood in the file, cut where it gets long."""
+def shown(value: Any, max_length: int = 60) -> str:
+    """Format a value as in the file, truncated if it is long."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a table"
     try:
         text = f'"{value}"' if isinstance(value, str) else str(value)
-    except ValueError:  # an integer beyond the digits that Python is willing to print
+    except ValueError:  # an integer with more digits than Python prints
         text = "a huge number"
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The offer of the nearest known name, or nothing where none is near."""
-    names, face = list(known), appearance(name)
+    """Suggest the closest known name; empty if none is close."""
+    names, looks = list(known), appearance(name)
     for other in names:
-        if other != name and appearance(other) == face:
+        if other != name and appearance(other) == looks:
             mine, theirs = peculiar(name, other), peculiar(other, name)
             return f"; did you mean {other}{theirs} instead of {name}{mine}?"
-    near = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else ""
+    close = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def unknown(file: str, key: str, name: str, known: Iterable[str], what: str = "key") -> Problem:
-    """The problem of a name that is not among those known."""
+    """Describe an unknown name, with a suggestion."""
     names = list(known)
     rule = f"every {what} must be one of {', '.join(names)}{suggestion(name, names)}"
     return Problem(file, key, f"an unknown {what}", rule)

@@ -1,4 +1,4 @@
-"""What kind of question each place of a participant's session holds, and which side is which."""
+"""The schedule of a session: the kind of each trial, and whether its sides are swapped."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 Kind = Literal["model", "random", "catch", "repeat"]
 
-# An own question comes again only after this many others.
+# A question is repeated only after this many others.
 REPEAT_LAG = 5
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One participant's session: the kind of each place, and whether its sides are swapped."""
+    """Session of one participant: the kind of each trial, and whether its sides are swapped."""
 
     kinds: tuple[Kind, ...]
     swapped: tuple[bool, ...]
@@ -26,10 +26,10 @@ class Schedule:
 def schedule(
     seed: int, number: int, trials: int, random: float, catch: float, repeat: float
 ) -> Schedule:
-    """The session of participant `number`; the same for the same arguments.
+    """Draw the session of participant `number`; deterministic in its arguments.
 
-    Each kind has its share of the places to within one, spread evenly with a little jitter, so
-    that nobody meets all catch questions at the end. Sides are swapped in half of the places.
+    Each kind has its share of the trials to within one, spread evenly with some jitter, so that
+    catch trials do not cluster. Sides are swapped in half of the trials.
     """
     rng = np.random.default_rng([seed, number, 0])
     kinds: list[Kind] = ["model"] * trials
@@ -39,7 +39,7 @@ def schedule(
         ("random", random),
     )
     for kind, share in shares:
-        # What is left after rounding falls to some participants and not to others.
+        # The fraction left by rounding is randomised over participants.
         wanted = share * trials
         count = int(wanted) + int(rng.random() < wanted - int(wanted))
         first = REPEAT_LAG + 1 if kind == "repeat" else 1
@@ -48,7 +48,7 @@ def schedule(
             if len(block):
                 kinds[int(rng.choice(block))] = kind
     swapped = np.arange(trials) % 2 == rng.integers(2)
-    # Shuffled in short blocks: balanced at every time, predictable at none.
+    # Shuffled in short blocks: always balanced, never predictable.
     for start in range(0, trials, 8):
         rng.shuffle(swapped[start : start + 8])
     return Schedule(tuple(kinds), tuple(bool(one) for one in swapped))

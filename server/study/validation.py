@@ -1,4 +1,4 @@
-"""Settings that are each allowed but make no sense: texts left empty, values that contradict."""
+"""Validation across settings: empty texts, and values that contradict each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
 
 MAX_SPECIAL = 0.5
-# Texts with placeholders, and which.
+# Texts with placeholders.
 PLACEHOLDERS = {
     "progress": ("done", "all"),
     "minutes_left": ("minutes",),
@@ -19,11 +19,11 @@ PLACEHOLDERS = {
     "image_name": ("letter",),
     "map_nearest": ("item", "other"),
 }
-# Less could neither be read nor cancelled in time.
+# Less is too short to read the page and cancel.
 MIN_RETURN_SECONDS = 5
 UNFILLED = re.compile(r"\[\s*FILL[ _-]*IN\b[^\]]*\]?", re.IGNORECASE)
 MAX_NAMED = 5
-# Headings, buttons and names of controls: a page without them cannot be read or operated.
+# Headings, buttons and names of controls, without which a page cannot be used.
 # fmt: off
 NEVER_EMPTY = (
     "agree", "decline", "begin", "go_on", "send", "code", "redirect", "cant_tell",
@@ -36,32 +36,32 @@ NEVER_EMPTY = (
     "debrief_title", "map_title", "map_list", "map_nearest", "changed_mind", "leave", "image_name",
 )
 # fmt: on
-# The host is fixed: an entry parameter, which anyone can write, must not choose where people go.
+# The host is fixed: an entry parameter, which anyone can forge, must not choose it.
 ADDRESS = re.compile(
     r"https?://[\w.-]+(:[0-9]{1,5})?([/?#]([^\s\[\]<>\"\\]|\[[A-Za-z0-9_]+\])*)?", re.IGNORECASE
 )
 ADDRESS_RULE = (
-    "must be an address that begins with https:// or http://, "
+    "must be a URL that starts with https:// or http://, "
     "with entry parameters as [NAME] only after the host"
 )
-# Exits other than finishing, and who takes each.
+# Exits other than finishing, and who takes them.
 EXITS = {
     "declined": "participants who do not consent",
-    "full": "participants who come when the study is full or stopped",
+    "full": "participants who arrive when the study is full or stopped",
     "expired": "participants who were away when the study closed",
 }
 
 
 def contradictions(settings: ParsedSettings) -> Iterator[Problem]:
-    """All that makes no sense in these settings; keys already found wrong are left alone."""
+    """Yield contradictions between settings; keys already reported are skipped."""
     study = settings.study
-    for key, value, rule in _found(settings, study):
-        if settings.sound(*key.replace(" + ", " ").split()):
+    for key, value, rule in _problems(settings, study):
+        if settings.valid(*key.replace(" + ", " ").split()):
             yield Problem(FILE, key, value, rule)
 
 
 def cautions(study: Study) -> Iterator[str]:
-    """What is allowed, but may not be meant: gaps in texts, exits that lead nowhere."""
+    """Yield warnings about valid settings: unfinished texts, exits without a code or link."""
     yield from _unfinished(study)
     out = study.completion
     for name, who in EXITS.items():
@@ -74,7 +74,7 @@ def cautions(study: Study) -> Iterator[str]:
 
 
 def _unfinished(study: Study) -> Iterator[str]:
-    """Texts with something still to fill in, and texts that were not translated."""
+    """Yield texts with placeholders to fill in, and texts that were not translated."""
     texts = {f"texts.{name}": getattr(study.texts, name) for name in study.texts.__struct_fields__}
     shown_to_participants = {"title": study.title, "trial.question": study.trial.question} | texts
     for key, text in shown_to_participants.items():
@@ -96,7 +96,7 @@ def _unfinished(study: Study) -> Iterator[str]:
         )
 
 
-def _found(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str, str]]:
+def _problems(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str, str]]:
     if "title" in settings.given and not study.title.strip():
         yield "title", shown(study.title), "must not be blank"
     yield from _texts(study)
@@ -112,7 +112,7 @@ def _session(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str,
         yield (
             "session.random + session.catch + session.repeat",
             f"{special:g}",
-            f"must be at most {MAX_SPECIAL:g}, so that the learner chooses most questions "
+            f"must be at most {MAX_SPECIAL:g}, so that the learner selects most questions "
             '(for a study of random questions set learning.selector to "random")',
         )
     if 0 < trial.timeout_ms <= trial.min_view_ms:
@@ -128,20 +128,20 @@ def _session(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str,
             str(seconds),
             f"must be 0 or at least {MIN_RETURN_SECONDS}, so that there is time to read and cancel",
         )
-    least = study.stopping.min_answers
-    if least > budget.answers:
+    min_answers = study.stopping.min_answers
+    if min_answers > budget.answers:
         yield (
             "stopping.min_answers",
-            str(least),
-            f"must be at most budget.answers ({budget.answers}), or nothing can settle",
+            str(min_answers),
+            f"must be at most budget.answers ({budget.answers}), or the rank can never settle",
         )
-    most = budget.participants * session.trials
-    if 0 < most < least:
+    max_answers = budget.participants * session.trials
+    if 0 < max_answers < min_answers:
         yield (
             "stopping.min_answers",
-            str(least),
+            str(min_answers),
             f"budget.participants ({budget.participants}) with session.trials ({session.trials}) "
-            f"each give at most {most} answers",
+            f"each give at most {max_answers} answers",
         )
 
 
@@ -152,7 +152,7 @@ def _pay(study: Study) -> Iterator[tuple[str, str, str]]:
         yield (
             "pay.currency",
             shown(pay.currency),
-            f"must say what pay.{given} ({getattr(pay, given):g}) is paid in, as EUR or €",
+            f"must be the currency of pay.{given} ({getattr(pay, given):g}), such as EUR or €",
         )
 
 
@@ -166,7 +166,9 @@ def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
         text = getattr(study.texts, name)
         if not _has_only(text, allowed):
             names = " and ".join(f"{{{one}}}" for one in allowed)
-            rule = f"may hold the placeholder{'s' * (len(allowed) > 1)} {names} and no other braces"
+            rule = (
+                f"may contain the placeholder{'s' * (len(allowed) > 1)} {names} and no other braces"
+            )
             yield f"texts.{name}", shown(text), rule
 
 
@@ -182,8 +184,8 @@ def _has_only(text: str, allowed: tuple[str, ...]) -> bool:
 
 
 def _addresses(study: Study) -> Iterator[tuple[str, str, str]]:
-    for way in ("", *(f"{name}_" for name in EXITS), "already_"):
-        name = f"{way}redirect"
+    for prefix in ("", *(f"{name}_" for name in EXITS), "already_"):
+        name = f"{prefix}redirect"
         address = getattr(study.completion, name)
         if address and not ADDRESS.fullmatch(address):
             yield f"completion.{name}", shown(address, 120), ADDRESS_RULE

@@ -1,4 +1,4 @@
-"""Opening a study's folder, to run it or only to read it: its items must be those it began with."""
+"""Opening a study's folder, to run or only to read it; its items must not have changed."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ Contents = list[tuple[int, str, str, str]]
 
 
 class DatabaseLost(LoreError):
-    """There is no database, but what is left of one."""
+    """The database is missing, but there are traces of one."""
 
 
 class ItemsChanged(LoreError):
-    """The folder's items are not those that the answers are about."""
+    """The folder's items differ from those in the database."""
 
 
 def load_study(folder: Path, begun: bool = False) -> LoadedStudy:
-    """The study in a folder, which may have begun; `begun` if that is known."""
+    """Load the study in a folder; `begun` if it is known to have data."""
     return load(folder, begun=begun or (folder / DATABASE).exists())
 
 
 def open_study(
     folder: Path, clock: Callable[[], int], known: FileIds | None = None
 ) -> tuple[LoadedStudy, Database]:
-    """The study and its database, begun if it is new.
+    """Open a study and its database, which is created if it is new.
 
-    With `known`, the files that another process of ours has open, only those are opened.
+    With `known`, the files that another process of this server has open, only those are used.
     """
     study = load_study(folder, begun=known is not None)
     return study, open_database(study, clock, known)
@@ -48,13 +48,13 @@ def open_study(
 def open_database(
     study: LoadedStudy, clock: Callable[[], int], known: FileIds | None = None
 ) -> Database:
-    """The same for a study that is loaded already."""
+    """Open the database of a loaded study."""
     path = study.folder / DATABASE
     if known is None:
         _refuse_lost(path)
     database = Database(path, clock, known)
     try:
-        database.write(lambda c: _begin_or_compare(c, study))
+        database.write(lambda c: _start_or_compare(c, study))
     except BaseException:
         database.close()
         raise
@@ -62,18 +62,18 @@ def open_database(
 
 
 def _refuse_lost(path: Path) -> None:
-    """A study is not begun again where there was one: that would hide that its data is lost."""
+    """Refuse to start over where there was a study, which would hide that its data are lost."""
     if path.exists() and path.stat().st_size:
         return
     log, home = path.with_name(f"{path.name}-wal"), path.parent / backups.FOLDER
-    left = [log] if log.exists() and log.stat().st_size else []
-    left += [*backups.every(path.parent), *sorted(home.glob(backups.RESCUED))]
-    if left:
-        state = "empty" if path.exists() else "not there"
+    traces = [log] if log.exists() and log.stat().st_size else []
+    traces += [*backups.every(path.parent), *sorted(home.glob(backups.RESCUED))]
+    if traces:
+        state = "empty" if path.exists() else "missing"
         raise DatabaseLost(
-            f"{path} is {state}, but {left[-1]} is there: data may have been lost. "
-            f"Run `lore-active recover {path.parent}` to get it back. To begin a new study here, "
-            "move what is left of the old one elsewhere."
+            f"{path} is {state}, but {traces[-1]} exists: data may have been lost. "
+            f"Run `lore-active recover {path.parent}` to recover them. To start a new study here, "
+            "move the files of the old one elsewhere."
         )
 
 
@@ -81,29 +81,29 @@ def _refuse_lost(path: Path) -> None:
 def reading(
     folder: Path, clock: Callable[[], int], incomplete: bool = False
 ) -> Iterator[tuple[LoadedStudy, Database]]:
-    """The study and its data as they are now, for commands that only read.
+    """Open a study and a copy of its current data, for commands that only read.
 
-    `incomplete` is for the one that says what is missing: the row of the study's state may be, too.
+    `incomplete` is for the command that reports what is missing: the study's state may be, too.
 
-    The database is a copy in a temporary folder: whatever is done with it, such as bringing an
-    older format up to date, the study's own files stay as they are, and need not be writable.
+    The database is a copy in a temporary folder: whatever is done with it, such as migrating an
+    older format, the study's own files are not changed and need not be writable.
     """
     study = load_study(folder)
     path = study.folder / DATABASE
     if not path.exists():
-        raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so there is no data.")
+        raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so there are no data.")
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
         copied = Path(home) / DATABASE
         try:
             copies.copy(path, copied)
             database = Database(copied, clock)
         except LoreError as error:
-            # Which file and folder are meant, not which copy of them.
-            meant = str(error).replace(str(copied), str(path)).replace(home, str(study.folder))
-            raise type(error)(meant) from error
+            # Name the original file and folder, not the copy.
+            message = str(error).replace(str(copied), str(path)).replace(home, str(study.folder))
+            raise type(error)(message) from error
         try:
             if not database.read(store.has_begun):
-                raise InvalidParameter(f"{path} is empty, so there is no data.")
+                raise InvalidParameter(f"{path} is empty, so there are no data.")
             if not incomplete:
                 database.read(lambda c: _refuse_stateless(c, path))
             database.read(lambda c: _compare(c, study, contents(study)))
@@ -112,14 +112,14 @@ def reading(
             database.close()
 
 
-def _begin_or_compare(c: Connection, study: LoadedStudy) -> None:
+def _start_or_compare(c: Connection, study: LoadedStudy) -> None:
     wanted = contents(study)
     if not store.has_begun(c):
         store.begin_study(c, wanted, first_state(study))
         return
     _refuse_stateless(c, study.folder / DATABASE)
     for number, content in _compare(c, study, wanted):
-        # A better picture of the same thing is the experimenter's business; it is only noted.
+        # Experimenters may replace a file by a better version; it is only recorded.
         store.set_content(c, number, content)
 
 
@@ -129,23 +129,24 @@ def _refuse_stateless(c: Connection, path: Path) -> None:
 
 
 def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[int, str]]:
-    """(number, content) of items whose content has changed; ItemsChanged if they are others."""
-    known = store.items(c)
-    if [one[:3] for one in known] != [one[:3] for one in wanted]:
-        have, need = {one[1] for one in wanted}, {one[1] for one in known}
-        gone, new = sorted(need - have)[:5], sorted(have - need)[:5]
-        what = ", ".join([f"missing: {one}" for one in gone] + [f"new: {one}" for one in new])
-        raise ItemsChanged(
-            f"{study.folder}: the items are not those that {DATABASE} was begun with "
-            f"({what or 'their order or kind differs'}). Put them back, or start a new study in "
-            "another folder."
+    """Return (number, content) of changed items; raise ItemsChanged if the items differ."""
+    stored = store.items(c)
+    if [item[:3] for item in stored] != [item[:3] for item in wanted]:
+        have, need = {item[1] for item in wanted}, {item[1] for item in stored}
+        missing, new = sorted(need - have)[:5], sorted(have - need)[:5]
+        what = ", ".join(
+            [f"missing: {item}" for item in missing] + [f"new: {item}" for item in new]
         )
-    pairs = zip(known, wanted, strict=True)
+        raise ItemsChanged(
+            f"{study.folder}: the items differ from those in {DATABASE} "
+            f"({what or 'order or kind'}). Restore them, or start a new study in another folder."
+        )
+    pairs = zip(stored, wanted, strict=True)
     return [(now[0], now[3]) for before, now in pairs if before[3] != now[3]]
 
 
 def first_state(study: LoadedStudy) -> dict[str, int]:
-    """What the experimenter can change later, as a study begins with it."""
+    """Return the initial values of settings that the experimenter can change later."""
     settings = study.settings
     return {
         "answers": settings.budget.answers,
@@ -156,7 +157,7 @@ def first_state(study: LoadedStudy) -> dict[str, int]:
 
 
 def contents(study: LoadedStudy) -> Contents:
-    """(number, key, kind, content) of every item, as the database holds them."""
+    """Return (number, key, kind, content) of every item, as in the database."""
     return [
         (number, item.key, item.kind, _content(item)) for number, item in enumerate(study.items)
     ]

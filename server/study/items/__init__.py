@@ -1,1 +1,1 @@
-"""The items of a study: lists, stimulus files, positions, and how pages show them."""
+"""The items of a study: lists, stimulus files, coordinates, and their display."""

@@ -1,4 +1,4 @@
-"""Items as pages show them: under names and with words that tell nothing about their files."""
+"""Items as displayed on pages, with names that reveal nothing about their files."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from server.study.items.file_types import MEDIA
 
 
 def stimulus_name(study: LoadedStudy, item: int) -> str:
-    """What an item is called in addresses and on pages."""
-    one = study.items[item]
-    key = f"{study.settings.seed}/{one.key}"
-    suffix = "" if one.file is None else one.file.suffix.lower()
+    """Return the name of an item in URLs and on pages."""
+    stimulus = study.items[item]
+    key = f"{study.settings.seed}/{stimulus.key}"
+    suffix = "" if stimulus.file is None else stimulus.file.suffix.lower()
     return hashlib.sha256(key.encode()).hexdigest()[:20] + suffix
 
 
 def items_by_name(study: LoadedStudy) -> dict[str, int]:
-    """Item numbers by their names on pages."""
+    """Map names on pages to item numbers."""
     return {stimulus_name(study, number): number for number in range(len(study.items))}
 
 
 @dataclass(frozen=True)
 class DisplayItem:
-    """One item on a page; `alt` is empty where the study has no words for it."""
+    """An item on a page; `alt` is empty if the study has no text alternative."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class DisplayItem:
 
 @dataclass(frozen=True)
 class DisplayItems:
-    """All items of a study on pages; made once, used by every request."""
+    """All items of a study on pages; built once, used by every request."""
 
     by_number: tuple[DisplayItem, ...]
     files: dict[str, tuple[Path, str]]
@@ -43,7 +43,7 @@ class DisplayItems:
 
 
 def display_items(study: LoadedStudy) -> DisplayItems:
-    """What participants see of a study's items."""
+    """Build the items as participants see them."""
     shown, files = [], {}
     for number, item in enumerate(study.items):
         name = stimulus_name(study, number)

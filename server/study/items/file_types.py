@@ -1,4 +1,4 @@
-"""Whether a stimulus file is what its ending says: its first bytes and the size in its header."""
+"""Validation of stimulus files: first bytes, completeness and size in the header."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from typing import BinaryIO
 
 from server.study.config import Kind
 
-# Ending: what participants get, the type a browser is told, and the name a person knows it by.
+# By file extension: the kind of item, the media type, and a description.
 MEDIA: dict[str, tuple[Kind, str, str]] = {
     ".txt": ("text", "text/plain; charset=utf-8", "text"),
-    ".png": ("image", "image/png", "PNG picture"),
-    ".jpg": ("image", "image/jpeg", "JPEG picture"),
-    ".jpeg": ("image", "image/jpeg", "JPEG picture"),
-    ".webp": ("image", "image/webp", "WebP picture"),
-    ".gif": ("image", "image/gif", "GIF picture"),
-    ".mp3": ("audio", "audio/mpeg", "MP3 sound"),
-    ".wav": ("audio", "audio/wav", "WAV sound"),
-    ".ogg": ("audio", "audio/ogg", "Ogg sound"),
-    ".oga": ("audio", "audio/ogg", "Ogg sound"),
-    ".opus": ("audio", "audio/ogg", "Opus sound"),
-    ".flac": ("audio", "audio/flac", "FLAC sound"),
-    ".m4a": ("audio", "audio/mp4", "M4A sound"),
-    ".mp4": ("video", "video/mp4", "MP4 film"),
-    ".webm": ("video", "video/webm", "WebM film"),
+    ".png": ("image", "image/png", "PNG image"),
+    ".jpg": ("image", "image/jpeg", "JPEG image"),
+    ".jpeg": ("image", "image/jpeg", "JPEG image"),
+    ".webp": ("image", "image/webp", "WebP image"),
+    ".gif": ("image", "image/gif", "GIF image"),
+    ".mp3": ("audio", "audio/mpeg", "MP3 audio file"),
+    ".wav": ("audio", "audio/wav", "WAV audio file"),
+    ".ogg": ("audio", "audio/ogg", "Ogg audio file"),
+    ".oga": ("audio", "audio/ogg", "Ogg audio file"),
+    ".opus": ("audio", "audio/ogg", "Opus audio file"),
+    ".flac": ("audio", "audio/flac", "FLAC audio file"),
+    ".m4a": ("audio", "audio/mp4", "M4A audio file"),
+    ".mp4": ("video", "video/mp4", "MP4 video"),
+    ".webm": ("video", "video/webm", "WebM video"),
 }
-# Browsers refuse or crawl beyond this; a header that says more is almost surely damaged.
+# Browsers cannot display larger images; a header with more is almost certainly damaged.
 MAX_PIXELS = 16_384
 HEAD = 4096
 
 MP3 = re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xff][\x00-\xef]", re.DOTALL)
 
 
-def fault(stream: BinaryIO, ending: str, size: int) -> str | None:
-    """What keeps this file of `size` bytes from being what its ending says; None if nothing."""
+def content_error(stream: BinaryIO, extension: str, size: int) -> str | None:
+    """Say why this file of `size` bytes does not match its extension; None if it does."""
     head = stream.read(HEAD)
-    name = MEDIA[ending][2]
-    if not _begins_right(head, ending):
-        return f"no {name}: its first bytes are {head[:8].hex(' ')}"
+    name = MEDIA[extension][2]
+    if not _begins_right(head, extension):
+        return f"not a valid {name}: its first bytes are {head[:8].hex(' ')}"
     if head[:4] == b"RIFF" and int.from_bytes(head[4:8], "little") + 8 > size:
-        return f"a {name} that breaks off after {size} bytes"
-    if ending == ".png" and not _png_is_whole(stream, size):
-        return f"a {name} that breaks off after {size} bytes"
-    if MEDIA[ending][0] != "image":
+        return f"a {name} truncated after {size} bytes"
+    if extension == ".png" and not _png_is_whole(stream, size):
+        return f"a {name} truncated after {size} bytes"
+    if MEDIA[extension][0] != "image":
         return None
-    pixels = _pixels(stream, head, ending)
+    pixels = _pixels(stream, head, extension)
     if pixels is None:
-        return f"a {name} whose header says no size"
+        return f"a {name} without a size in its header"
     if not all(0 < side <= MAX_PIXELS for side in pixels):
         return f"a {name} of {pixels[0]} × {pixels[1]} pixels (from 1 to {MAX_PIXELS} are allowed)"
     return None
 
 
-def _begins_right(head: bytes, ending: str) -> bool:
-    # `opus` and `webm` are also told from their wider families, which browsers play less surely.
-    match ending:
+def _begins_right(head: bytes, extension: str) -> bool:
+    # `opus` and `webm` are stricter than their containers, which browsers play less reliably.
+    match extension:
         case ".png":
             return head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR"
         case ".jpg" | ".jpeg":
@@ -82,7 +82,7 @@ def _begins_right(head: bytes, ending: str) -> bool:
 
 
 def _png_is_whole(stream: BinaryIO, size: int) -> bool:
-    """Whether the chunks lead to the closing one; a copy that was cut off does not get there."""
+    """Return whether the chunks lead to the final one, as in a file that is not truncated."""
     at = 8
     while at + 12 <= size:
         stream.seek(at)
@@ -93,10 +93,10 @@ def _png_is_whole(stream: BinaryIO, size: int) -> bool:
     return False
 
 
-def _pixels(stream: BinaryIO, head: bytes, ending: str) -> tuple[int, int] | None:
-    """Width and height as the header declares them."""
+def _pixels(stream: BinaryIO, head: bytes, extension: str) -> tuple[int, int] | None:
+    """Return width and height according to the header."""
     try:
-        match ending:
+        match extension:
             case ".png":
                 width, height = struct.unpack_from(">II", head, 16)
             case ".gif":
@@ -125,7 +125,7 @@ def _webp_pixels(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_pixels(stream: BinaryIO) -> tuple[int, int] | None:
-    """Go from segment to segment until the one that starts a frame."""
+    """Skip segments up to the one that starts a frame."""
     at = 2
     while True:
         stream.seek(at)

@@ -1,4 +1,4 @@
-"""Files of a study: found inside its folder or not at all, and read as text with a limit."""
+"""Files of a study: located only inside its folder, and read as text with a size limit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MAX_TEXT_BYTES = 10_000_000
 
 
 class Line(Struct, frozen=True):
-    """One line of a table: its number in the file and its cells by column."""
+    """A line of a table: its number in the file and its cells by column."""
 
     number: int
     cells: dict[str, str]
 
 
 def find(folder: Path, path: str, file: str, key: str, kind: str = "file") -> Path | Problem:
-    """The file or folder `path` of a study, resolved; a problem of `key` in `file` otherwise.
+    """Resolve the file or folder `path` of a study, or return a problem of `key` in `file`.
 
-    Paths are relative to the study's folder and never leave it, not even through links: a study
-    is copied and served as one folder.
+    Paths are relative to the study's folder and must not leave it, not even by links: a study is
+    copied and served as one folder.
     """
     rule = f"must name a {kind} inside the study's folder"
     if not path.strip() or "\0" in path:
@@ -37,44 +37,44 @@ def find(folder: Path, path: str, file: str, key: str, kind: str = "file") -> Pa
             rule = "must be a path inside the study's folder, without '..' and not absolute"
             return Problem(file, key, shown(path), rule)
     try:
-        found = (folder / path).resolve(strict=True)
-        mode = found.stat().st_mode
+        resolved = (folder / path).resolve(strict=True)
+        mode = resolved.stat().st_mode
     except FileNotFoundError:
-        return Problem(file, key, shown(path), f"{rule}, and there is none of that name")
+        return Problem(file, key, shown(path), f"{rule}, and there is none with that name")
     except PermissionError:
         return Problem(file, key, shown(path), f"{rule} that this user may read")
-    except (OSError, RuntimeError, ValueError):  # loops of links, names too long or undecodable
-        return Problem(file, key, shown(path), f"{rule}, and this one cannot be reached")
-    if not found.is_relative_to(folder):
+    except (OSError, RuntimeError, ValueError):  # link loops, names too long or undecodable
+        return Problem(file, key, shown(path), f"{rule}, and this one is not accessible")
+    if not resolved.is_relative_to(folder):
         rule = "must not be a link that leaves the study's folder"
         return Problem(file, key, shown(path), rule)
     if not (stat.S_ISDIR(mode) if kind == "folder" else stat.S_ISREG(mode)):
-        return Problem(file, key, shown(path), f"{rule}, and this is something else")
-    return found
+        return Problem(file, key, shown(path), f"{rule}, and this one is not")
+    return resolved
 
 
-def read_text(path: Path, file: str, most: int = MAX_TEXT_BYTES) -> str | Problem:
-    """The text of a file in UTF-8, with or without a byte order mark."""
+def read_text(path: Path, file: str, max_bytes: int = MAX_TEXT_BYTES) -> str | Problem:
+    """Read a file in UTF-8, with or without a byte order mark."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(most + 1)
+            content = stream.read(max_bytes + 1)
     except OSError as error:
         return Problem(file, "", "unreadable", f"must be readable ({error.strerror})")
-    if len(content) > most:
-        return Problem(file, "", "too large", f"must be at most {most / 1e6:g} MB")
+    if len(content) > max_bytes:
+        return Problem(file, "", "too large", f"must be at most {max_bytes / 1e6:g} MB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"byte {error.start}"
-        found = f"{error.object[error.start]:#04x}"
-        return Problem(file, where, found, "must be part of text in UTF-8")
+        byte = f"{error.object[error.start]:#04x}"
+        return Problem(file, where, byte, "must be part of text in UTF-8")
 
 
 def read_table(text: str, file: str, problems: list[Problem]) -> tuple[list[str], list[Line]]:
-    """The columns and lines of a CSV text with a header; what is wrong goes to `problems`.
+    """Parse CSV text with a header into columns and lines; add problems to `problems`.
 
-    A header with semicolons and no comma is taken as the CSV of a spreadsheet in a language that
-    writes decimals with commas.
+    A header with semicolons and no comma is taken for the CSV of a spreadsheet in a locale with
+    decimal commas.
     """
     header: list[str] = []
     lines: list[Line] = []
@@ -86,16 +86,16 @@ def read_table(text: str, file: str, problems: list[Problem]) -> tuple[list[str]
                 problems.append(Problem(file, f"line {number}", shown(",".join(row)), rule))
                 return [], []
         elif len(row) != len(header):
-            found = f"{len(row)} value{'s' * (len(row) != 1)} long"
+            length = f"{len(row)} value{'s' * (len(row) != 1)} long"
             rule = f"must have {len(header)}, one for each column of the header"
-            problems.append(Problem(file, f"line {number}", found, rule))
+            problems.append(Problem(file, f"line {number}", length, rule))
         else:
             lines.append(Line(number, dict(zip(header, row, strict=True))))
     return header, lines
 
 
 def _rows(text: str, file: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
-    # As a stream: only line ends that CSV knows end a line, others are part of a cell.
+    # As a stream: only line ends of CSV end a line, others are part of a cell.
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=delimiter_of(text),

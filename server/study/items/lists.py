@@ -17,7 +17,7 @@ CATCH_FIELDS = ("anchor", "nearer", "farther")
 
 
 class ListedItem(Struct, frozen=True):
-    """One item or catch question as declared: the file, the place in it, and its fields."""
+    """An item or catch question as declared: its file, its place there, and its fields."""
 
     file: str
     place: str
@@ -25,14 +25,14 @@ class ListedItem(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """What a list declares; `entries` is None if it could not be read at all."""
+    """Contents of a list; `entries` is None if it could not be read."""
 
     entries: list[ListedItem] | None
     catches: list[ListedItem]
 
 
 def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
-    """The items (and, from TOML, the catch questions) that a list declares."""
+    """Read the items (and, from TOML, the catch questions) of a list."""
     text = _text(folder, path, "stimuli.list", problems)
     if text is None:
         return Listing(None, [])
@@ -49,7 +49,7 @@ def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
 def read_catches(
     folder: Path, path: str, listed: list[ListedItem], items: list[Item], problems: list[Problem]
 ) -> tuple[Catch, ...]:
-    """Catch questions by item number, from the list's own and from the file `path` (or "")."""
+    """Return catch questions by item number, from the list and from the file `path` (or "")."""
     entries = list(listed)
     if path:
         text = _text(folder, path, "stimuli.catches", problems)
@@ -63,7 +63,7 @@ def read_catches(
             continue
         first = catches.setdefault(catch, entry)
         if first is not entry:
-            rule = "each catch question must stand once"
+            rule = "each catch question may occur only once"
             value = f"the same as {first.place} of {first.file}"
             problems.append(Problem(entry.file, entry.place, value, rule))
     return tuple(catches)
@@ -74,7 +74,7 @@ def _catch(entry: ListedItem, number: dict[str, int], problems: list[Problem]) -
     for field in CATCH_FIELDS:
         key = entry.fields.get(field, "")
         if key not in number:
-            # The number of items may be large; the nearest name says more than all of them.
+            # There may be many items; the closest name is more helpful than all of them.
             problem = unknown(entry.file, f"{entry.place}, {field}", key, number, "item")
             hint = problem.rule.partition("; did you mean ")[2]
             rule = "must be the key of an item" + (f"; did you mean {hint}" if hint else "")
@@ -82,7 +82,7 @@ def _catch(entry: ListedItem, number: dict[str, int], problems: list[Problem]) -
     if len(problems) > before:
         return None
     anchor, nearer, farther = (entry.fields[field] for field in CATCH_FIELDS)
-    # The anchor may equal the nearer item: "which is more like this" with itself on offer.
+    # The anchor may also be the nearer item: the question then offers the anchor itself.
     if farther in (anchor, nearer):
         rule = "must differ from anchor and nearer"
         problems.append(Problem(entry.file, f"{entry.place}, farther", shown(farther), rule))
@@ -112,14 +112,14 @@ def _from_csv(
     header, lines = read_table(text, file, problems)
     if not header:
         if len(problems) == before:
-            rule = f"must begin with a header of the columns {', '.join(fields)}"
+            rule = f"must start with a header with the columns {', '.join(fields)}"
             problems.append(Problem(file, "", "empty", rule))
         return None
     for name in header:
         if name not in fields:
             problems.append(unknown(file, f"line 1, {name or 'a column'}", name, fields, "column"))
     missing = [name for name in needed if name not in header]
-    # A catch needs all its columns, an item either of its two.
+    # A catch question needs all columns, an item one of the two.
     if missing and (needed == fields or len(missing) == len(needed)):
         word = " and " if needed == fields else " or "
         rule = f"must have the column{'s' * (needed == fields)} {word.join(needed)}"

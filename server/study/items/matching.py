@@ -1,4 +1,4 @@
-"""A file's answers as answers about a study's items, matched by name or by number."""
+"""Matching of a file's answers to a study's items, by name or number."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from lore_active.errors import InvalidTriplets
 from server.study.config import Item
 
 By = Literal["auto", "name", "number"]
-# More than this is not read anyway; the number of the rest is said.
+# At most this many are listed; the rest is counted.
 MAX_SAID = 20
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Rows (anchor, nearer, farther) of item numbers; `by` tells how items were found."""
+    """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched."""
 
     rows: list[tuple[int, int, int]]
     by: Literal["name", "number"]
 
 
 def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Matched:
-    """The table's answers about these items; everything that does not fit is said at once.
+    """Match the table's answers to these items; report everything that does not match at once.
 
-    Names are an item's key or, where no other item has the same, its label, text or file name.
-    Numbers count the items from 0. Left to itself, it takes names where all are known.
+    Names are an item's key or, if unique, its label, text or file name. Numbers count the items
+    from 0. With `auto`, names are used if all are known.
     """
     known, count = _names(items), len(items)
     cells, named = _cells(table)
     if by == "auto":
-        # Names of which some are known are this study's; the others are mistakes to be told of.
+        # If some names are known, the others are errors to be reported.
         if not named and table.names is not None and _any(table.names, known):
             cells, named = _listed_rows(table.names), True
         numeric = all(_whole(cell) is not None for row in cells for cell in row)
@@ -65,12 +65,12 @@ def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Match
             return ""
         return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
 
-    rows = _found(table, cells, find, count, by, hint)
+    rows = _matched_rows(table, cells, find, count, by, hint)
     return Matched(_weighted(table, rows), by)
 
 
 def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
-    """The cells, and whether they are names: arrays may carry the names of their numbers."""
+    """Return the cells, and whether they are names: arrays may come with labels."""
     rows = _listed_rows(table.rows)
     for at, row in enumerate(rows):
         if len(row) != 3:
@@ -80,7 +80,7 @@ def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
                 "three: anchor, nearer, farther."
             )
     if not rows:
-        raise InvalidTriplets(f"{table.name} holds no answers.")
+        raise InvalidTriplets(f"{table.name} contains no answers.")
     if table.labels is None:
         return rows, False
     labels = table.labels
@@ -96,7 +96,7 @@ def _listed_rows(rows: Any) -> list[list[Any]]:
     return [list(row) for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
 
 
-def _found(
+def _matched_rows(
     table: AnswerTable,
     cells: list[list[Any]],
     find: Callable[[Any], int | None],
@@ -105,7 +105,7 @@ def _found(
     hint: Callable[[str], str],
 ) -> list[tuple[int, int, int]]:
     unknown: dict[str, list[int]] = defaultdict(list)
-    twice: list[int] = []
+    duplicated: list[int] = []
     rows = []
     for at, row in enumerate(cells):
         numbers = [find(cell) for cell in row]
@@ -113,22 +113,22 @@ def _found(
             if number is None:
                 unknown[str(cell)].append(at)
         if None not in numbers and len(set(numbers)) < 3:
-            twice.append(at)
+            duplicated.append(at)
         rows.append(numbers)
-    trouble = []
+    errors = []
     if unknown:
         what = "item is" if len(unknown) == 1 else "items are"
         rule = f"; it has {count}, numbered 0 to {count - 1}" if by == "number" else ""
-        trouble.append(
+        errors.append(
             f"{len(unknown)} {what} not in this study{rule}: "
             + _listed(
                 [f"{name!r} ({_places(table, at)}){hint(name)}" for name, at in unknown.items()]
             )
         )
-    if twice:
-        trouble.append(f"the same item stands twice in {_places(table, twice)}")
-    if trouble:
-        raise InvalidTriplets(f"{table.name}: {'; '.join(trouble)}.")
+    if duplicated:
+        errors.append(f"the same item occurs twice in {_places(table, duplicated)}")
+    if errors:
+        raise InvalidTriplets(f"{table.name}: {'; '.join(errors)}.")
     return [(a, i, j) for a, i, j in rows if a is not None and i is not None and j is not None]
 
 
@@ -138,13 +138,13 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _places(table: AnswerTable, at: Sequence[int]) -> str:
-    """Where rows stand: `line 4, 9 and 12 more`."""
+    """Describe the position of rows, as in `line 4 and 12 more`."""
     first = table.place(at[0]).removesuffix(f" of {table.name}")
     return first if len(at) == 1 else f"{first} and {len(at) - 1} more"
 
 
 def _names(items: Sequence[Item]) -> Mapping[str, int]:
-    """Item numbers by every name that is one item's alone; keys come first."""
+    """Map every unique name to an item number; keys take precedence."""
     keys = {unified(item.key): number for number, item in enumerate(items)}
     others: dict[str, set[int]] = defaultdict(set)
     for number, item in enumerate(items):
@@ -169,7 +169,7 @@ def _whole(cell: Any) -> int | None:
 
 
 def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Rows as often as their weight says; answers are whole things."""
+    """Repeat rows by their weights, which must be integers."""
     if table.weights is None:
         return rows
     weights = weights_of(table, None, len(rows)).tolist()
@@ -181,6 +181,6 @@ def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tupl
     if sum(weights) > MAX_REPEATED:
         raise InvalidTriplets(
             f"The weights of {table.name} add up to {sum(weights):.0f} answers, but at most "
-            f"{MAX_REPEATED} are taken."
+            f"{MAX_REPEATED} are allowed."
         )
     return [row for row, weight in zip(rows, weights, strict=True) for _ in range(int(weight))]

@@ -1,4 +1,4 @@
-"""Where simulated people see the items: a CSV of item and coordinates."""
+"""Coordinates of the items for simulated participants, from a CSV file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from server.study.problems import InvalidStudy, Problem, shown, suggestion
 
 
 def read_positions(path: Path, items: Sequence[Item]) -> Floats:
-    """Coordinates of the items, a row for each in the order of `items`.
+    """Read the coordinates of the items, one row per item in the order of `items`.
 
-    The header is `item` and one name for each coordinate; each item's key stands in one line.
+    The header is `item` and one name per coordinate; each item's key occurs in one line.
     """
     problems: list[Problem] = []
     positions = examine(path, path.name, items, problems)
@@ -27,7 +27,7 @@ def read_positions(path: Path, items: Sequence[Item]) -> Floats:
 
 
 def examine(path: Path, file: str, items: Sequence[Item], problems: list[Problem]) -> Floats | None:
-    """As `read_positions`, but what is wrong goes to `problems` and the answer is then None."""
+    """Like `read_positions`, but add problems to `problems` and return None if there are any."""
     before = len(problems)
     text = read_text(path, file)
     if isinstance(text, Problem):
@@ -48,7 +48,7 @@ def examine(path: Path, file: str, items: Sequence[Item], problems: list[Problem
             rule = f"must be the key of an item{suggestion(key, keys)}"
             problems.append(Problem(file, place, shown(key), rule))
         elif key in rows:
-            problems.append(Problem(file, place, shown(key), "must stand in one line only"))
+            problems.append(Problem(file, place, shown(key), "must occur in one line only"))
         rows[key] = [
             _number(line.cells[name], file, f"line {line.number}, {name}", problems)
             for name in header[1:]

@@ -1,4 +1,4 @@
-"""Items of a study, from a folder of files or from a list, each checked before anyone sees it."""
+"""Items of a study, from a folder of files or a list, each validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from lore_active.data.lookalikes import appearance, peculiar
 from server.study.config import Item, Stimuli
-from server.study.items.file_types import MEDIA, fault
+from server.study.items.file_types import MEDIA, content_error
 from server.study.items.files import find, read_text
 from server.study.items.lists import ListedItem, read_list
 from server.study.parsing import FILE
@@ -25,7 +25,7 @@ IGNORED = {"thumbs.db", "desktop.ini"}
 
 
 class StimulusSource(Struct, frozen=True):
-    """An item and where it was declared, for messages."""
+    """An item and where it is declared, for messages."""
 
     item: Item
     file: str
@@ -35,10 +35,10 @@ class StimulusSource(Struct, frozen=True):
 def read_items(
     folder: Path, settings: Stimuli, problems: list[Problem], begun: bool = False
 ) -> tuple[list[Item], list[ListedItem]]:
-    """All sound items in their lasting order, and the catch questions that their list declares.
+    """Return all valid items in their fixed order, and the catch questions of their list.
 
-    What is wrong with the others goes to `problems`; for a study that has `begun`, it is not wrong
-    that two look the same.
+    Invalid ones are added to `problems`; for a study that has `begun`, keys that look alike are not
+    reported.
     """
     catches: list[ListedItem] = []
     if settings.list:
@@ -68,9 +68,9 @@ def read_items(
 
 
 def natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A sort key that puts `item 9` before `item 10`, and the same names always the same way."""
+    """Return a sort key with `item 9` before `item 10`."""
     parts = re.split(r"([0-9]+)", name.casefold())
-    # Digits without leading zeros sort by length first: no conversion, however many there are.
+    # Digits without leading zeros are sorted by length first, without converting them.
     return [
         (len(digits := part.lstrip("0")), digits) if at % 2 else (0, part)
         for at, part in enumerate(parts)
@@ -78,14 +78,14 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[ListedItem] | None:
-    """The files of `stimuli.folder`, in natural order."""
-    found = find(folder, settings.folder, FILE, "stimuli.folder", kind="folder")
-    if isinstance(found, Problem):
-        problems.append(found)
+    """List the files of `stimuli.folder`, in natural order."""
+    home = find(folder, settings.folder, FILE, "stimuli.folder", kind="folder")
+    if isinstance(home, Problem):
+        problems.append(home)
         return None
     listed = {(folder / settings.catches).absolute()} if settings.catches else set()
     try:
-        paths = [path for path in found.iterdir() if path not in listed]
+        paths = [path for path in home.iterdir() if path not in listed]
     except OSError as error:
         rule = f"must be readable ({error.strerror})"
         problems.append(Problem(FILE, "stimuli.folder", shown(settings.folder), rule))
@@ -96,7 +96,7 @@ def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[List
             continue
         inside = path.relative_to(folder).as_posix()
         if path.is_dir():
-            rule = f"stimuli must lie in {settings.folder} itself"
+            rule = f"stimuli must be in {settings.folder} itself"
             problems.append(Problem(inside, "", "a folder", rule))
             continue
         entries.append(ListedItem(inside, "", {"file": inside}))
@@ -106,7 +106,7 @@ def _scan(folder: Path, settings: Stimuli, problems: list[Problem]) -> list[List
 def _item(
     folder: Path, entry: ListedItem, megabytes: float, problems: list[Problem]
 ) -> Item | None:
-    """One item from its fields, or None with what is wrong."""
+    """Build an item from its fields; None, with a problem, if it is invalid."""
 
     def wrong(field: str, value: str, rule: str) -> None:
         key = f"{entry.place}, {field}" if entry.place and field else entry.place or field
@@ -120,11 +120,11 @@ def _item(
         wrong("file", found, "each item must have either a file or a text")
         return None
     file: Path | None = None
-    ending = Path(path).suffix.lower()
+    extension = Path(path).suffix.lower()
     if path:
-        if ending not in MEDIA:
+        if extension not in MEDIA:
             allowed = " ".join(MEDIA)
-            what = f"of the kind {ending}" if ending else "without an ending"
+            what = f"a {extension} file" if extension else "without an extension"
             if entry.place:
                 what = shown(path)
             wrong("file" if entry.place else "", what, f"stimuli must end in one of {allowed}")
@@ -132,14 +132,14 @@ def _item(
         place = f"{entry.place}, file" if entry.place else ""
         located = find(folder, path, entry.file, place)
         if isinstance(located, Problem):
-            value = located.value if place else "out of reach"
+            value = located.value if place else "not accessible"
             problems.append(Problem(located.file, place, value, located.rule))
             return None
         file = located
-        content = _content(file, path, ending, megabytes, problems)
+        content = _content(file, path, extension, megabytes, problems)
         if content is None:
             return None
-        if ending == ".txt":
+        if extension == ".txt":
             text, file = content, None
     if len(text) > MAX_TEXT:
         wrong("text", f"{len(text)} characters long", f"must have at most {MAX_TEXT}")
@@ -150,16 +150,16 @@ def _item(
     label = fields.get("label", "").strip() or (words if path else text)
     if not _is_name(key):
         rule = f"must be text of 1 to {MAX_KEY} characters in one line"
-        rule += "" if path or fields.get("key") else "; give the item a key of its own"
+        rule += "" if path or fields.get("key") else "; give the item a separate key"
         wrong("key", shown(key), rule)
         return None
-    # A file's name is no text alternative: it may give away what the answer should be.
+    # A file name is not a text alternative: it may reveal the expected answer.
     alt = fields.get("alt", "").strip() or fields.get("label", "").strip() or text
     for field, words in (("text", text), ("label", label), ("alt", alt)):
         if not _is_clean(words, spaces="\n\r\t"):
             wrong(field, shown(words), "must be text without control characters")
             return None
-    return Item(key, MEDIA[ending][0] if path else "text", label, alt, text, file)
+    return Item(key, MEDIA[extension][0] if path else "text", label, alt, text, file)
 
 
 def _is_name(key: str) -> bool:
@@ -167,50 +167,50 @@ def _is_name(key: str) -> bool:
 
 
 def _is_clean(text: str, spaces: str = "") -> bool:
-    """No control characters, line ends or broken bytes; joiners, as in emoji, are welcome."""
+    """Return whether there are no control characters, line ends or invalid bytes."""
     return all(
-        letter in spaces or unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp")
-        for letter in text
+        character in spaces or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+        for character in text
     )
 
 
 def _content(
-    file: Path, name: str, ending: str, megabytes: float, problems: list[Problem]
+    file: Path, name: str, extension: str, megabytes: float, problems: list[Problem]
 ) -> str | None:
-    """The text of a text file, "" for another sound file, None with a problem for a broken one."""
+    """Return the text of a text file, "" for other valid files; None, with a problem, else."""
     limit = f"must be at most {megabytes:g} MB (stimuli.max_megabytes)"
     try:
         size = file.stat().st_size
         if size == 0:
-            problems.append(Problem(name, "", "empty", f"must hold a {MEDIA[ending][2]}"))
+            problems.append(Problem(name, "", "empty", f"must be a {MEDIA[extension][2]}"))
             return None
         if size > megabytes * 1e6:
             problems.append(Problem(name, "", f"{size / 1e6:.3g} MB large", limit))
             return None
-        if ending == ".txt":
+        if extension == ".txt":
             text = read_text(file, name)
             if isinstance(text, Problem):
                 problems.append(text)
                 return None
             if not text.strip():
-                problems.append(Problem(name, "", "blank", "must hold the text of an item"))
+                problems.append(Problem(name, "", "blank", "must contain the text of an item"))
                 return None
             return text.strip()
         with file.open("rb") as stream:
-            broken = fault(stream, ending, size)
+            error = content_error(stream, extension, size)
     except OSError as error:
         rule = f"must be readable ({error.strerror})"
         problems.append(Problem(name, "", "unreadable", rule))
         return None
-    if broken is not None:
-        rule = f"must hold a whole {MEDIA[ending][2]}"
-        problems.append(Problem(name, "", broken, rule))
+    if error is not None:
+        rule = f"must be a complete {MEDIA[extension][2]}"
+        problems.append(Problem(name, "", error, rule))
         return None
     return ""
 
 
 def _report_duplicates(sources: list[StimulusSource], problems: list[Problem]) -> None:
-    """Two items under one key, or one content under two keys: participants would compare twins."""
+    """Report duplicate keys, and duplicate contents under different keys."""
     keys: dict[str, StimulusSource] = {}
     contents: dict[tuple[int, str], StimulusSource] = {}
     sizes: dict[int, int] = {}
@@ -220,10 +220,10 @@ def _report_duplicates(sources: list[StimulusSource], problems: list[Problem]) -
     for source in sources:
         first = keys.setdefault(source.item.key, source)
         if first is not source:
-            rule = f"must be unique, and {_where(first)} has it already"
+            rule = f"must be unique ({_where(first)} has the same)"
             problems.append(Problem(source.file, _key(source), shown(source.item.key), rule))
         size = _size(source.item)
-        # Only files of the same size can be the same: the others need not be read.
+        # Only files of the same size can be identical; others need not be read.
         if sizes[size] == 1:
             continue
         first = contents.setdefault((size, _digest(source.item)), source)
@@ -234,7 +234,7 @@ def _report_duplicates(sources: list[StimulusSource], problems: list[Problem]) -
 
 
 def _report_look_alikes(sources: list[StimulusSource], problems: list[Problem]) -> None:
-    """Keys or texts that differ only in what nobody sees."""
+    """Report keys or texts whose differences are invisible."""
     keys: dict[str, StimulusSource] = {}
     texts: dict[str, StimulusSource] = {}
     for source in sources:
@@ -245,14 +245,14 @@ def _report_look_alikes(sources: list[StimulusSource], problems: list[Problem]) 
                 f"must not look the same as {shown(other.key)}{peculiar(other.key, mine.key)}, the "
                 f"key of {_where(keys[appearance(mine.key)])}"
             )
-            found = shown(mine.key) + peculiar(mine.key, other.key)
-            problems.append(Problem(source.file, _key(source), found, rule))
-        face = "\n".join(map(appearance, mine.text.splitlines()))
-        first = texts.setdefault(face, source) if mine.text else source
+            value = shown(mine.key) + peculiar(mine.key, other.key)
+            problems.append(Problem(source.file, _key(source), value, rule))
+        looks = "\n".join(map(appearance, mine.text.splitlines()))
+        first = texts.setdefault(looks, source) if mine.text else source
         if first.item.text != mine.text:
-            found = shown(mine.text) + peculiar(mine.text, first.item.text)
+            value = shown(mine.text) + peculiar(mine.text, first.item.text)
             rule = f"must not look the same as the text of {_where(first)}"
-            problems.append(Problem(source.file, source.key, found, rule))
+            problems.append(Problem(source.file, source.key, value, rule))
 
 
 def _key(source: StimulusSource) -> str:
