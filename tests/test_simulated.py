@@ -400,7 +400,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
 
     export_folder.write(desk.database, desk.study, tmp_path / "only" / formats[0], formats, ALL)
     refused = imported("only")
-    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert refused.exit_code == 2 and "pass --simulated" in refused.stderr
     taken = json.loads(imported("only", "--simulated", "--json").stdout)
     assert taken["answers"] > 10 and taken["simulated_left_out"] == 0
 
@@ -423,7 +423,7 @@ def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
     export_folder.write(desk.database, desk.study, tmp_path, ["cblearn"], ALL)
     arguments = ["fit", str(tmp_path / "words_triplets.npz"), "--json"]
     refused = CliRunner().invoke(main, arguments)
-    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert refused.exit_code == 2 and "pass --simulated" in refused.stderr
     assert json.loads(CliRunner().invoke(main, [*arguments, "--simulated"]).stdout)["n_triplets"]
 
 

@@ -318,7 +318,7 @@ def first_nearer(table: AnswerTable, y: ArrayLike | None, count: int) -> NDArray
     if responses is None:
         if table.kind == "questions":
             _fail(
-                f"{at_start(table.name)} says what was asked, but not what was chosen: add the "
+                f"The columns of {table.name} say what was shown, but not what was chosen: add the "
                 "column chosen, or pass y."
             )
         return np.ones(count, dtype=bool)
