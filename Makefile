@@ -1,49 +1,50 @@
-# Two commands matter: `make demo` shows the main job, `make test` checks everything.
-# Each installs what it needs into .venv, from Python 3.11 or newer.
+# `make demo` shows a study, `make check` tests quickly, `make test` tests everything.
+# Each target installs what it needs into .venv, with Python 3.11 or newer.
 
 PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
+.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
 	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-learner bench-load \
 	bench-reliability bench-pages bench-flags \
 	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
-	@echo "make test         lint, types and tests"
-	@echo "make test-cpus    all that computes, as on other processors (about half an hour)"
-	@echo "make test-salmon  what we export, read by Salmon itself (installs PyTorch)"
-	@echo "make bench        all benchmarks; tables go to docs/benchmarks/"
-	@echo "make bench-fit    speed of the fit beside the reference implementation"
-	@echo "make bench-paper  ranks and accuracies of the LORE paper's settings"
-	@echo "make bench-answers  answers needed, ranks and stops of the learner (hours; restartable)"
-	@echo "make bench-materials  Fisher against random selection on real answers (restartable)"
-	@echo "make bench-forecast  how often forecasts of a study's end are right (restartable)"
-	@echo "make calibrate-forecast  simulate studies for the forecast (after a change of the rule)"
-	@echo "make bench-salmon  beside Salmon's adaptive sampler"
-	@echo "make bench-compare  LORE beside cblearn's methods on real answers (restartable)"
-	@echo "make bench-learner  seconds of refits, selections and audits"
-	@echo "make bench-portability  what the same bits on every machine cost"
-	@echo "make bench-load    many participants at once: how long an answer takes"
-	@echo "make bench-monitor  the monitor in a big study, and beside many participants"
-	@echo "make bench-report  seconds and bytes of a report"
-	@echo "make bench-reliability  kills, ends, damage, a crowd, an hour of load (long; restartable)"
-	@echo "make bench-replay  a replay beside the worker; exports of a million answers"
-	@echo "make bench-flags  honest participants flagged, careless ones found (about half an hour)"
-	@echo "make bench-pages  milliseconds and bytes of a participant's page"
-	@echo "make screenshots  pictures of every page, for docs/"
-	@echo "make reference    pages of docs/reference/ that follow from the code"
+	@echo "make check        lint, types and fast unit tests (under a minute)"
+	@echo "make test         lint, types and all tests"
+	@echo "make test-cpus    numerical tests as on other processors (about half an hour)"
+	@echo "make test-salmon  our exports, read by Salmon itself (installs PyTorch)"
+	@echo "make bench        all benchmarks; tables are written to docs/benchmarks/"
+	@echo "make bench-fit    speed of a fit, compared with the reference implementation"
+	@echo "make bench-paper  ranks and accuracies in the settings of the LORE paper"
+	@echo "make bench-answers  answers needed, ranks found and stopping (hours; restartable)"
+	@echo "make bench-materials  Fisher and random selection on human answers (restartable)"
+	@echo "make bench-forecast  how often the forecast range is right (restartable)"
+	@echo "make calibrate-forecast  calibrate the forecast (after a change of the stopping rule)"
+	@echo "make bench-salmon  comparison with Salmon's adaptive sampler"
+	@echo "make bench-compare  LORE and cblearn's methods on human answers (restartable)"
+	@echo "make bench-learner  seconds taken by refits, selections and audits"
+	@echo "make bench-portability  cost of computing the same bits on every machine"
+	@echo "make bench-load    response times with many participants at once"
+	@echo "make bench-monitor  the monitor of a large study, with many participants"
+	@echo "make bench-report  time and size of a report"
+	@echo "make bench-reliability  kills, damage, crowds and an hour of load (long; restartable)"
+	@echo "make bench-replay  time of a replay; exports of a million answers"
+	@echo "make bench-flags  how often honest and careless participants are flagged (half an hour)"
+	@echo "make bench-pages  time and size of a participant's page"
+	@echo "make screenshots  screenshots of every page, for docs/"
+	@echo "make reference    pages of docs/reference/ that are generated from the code"
 	@echo "make site         docs/ as a web site, in build/site"
 	@echo "make clean        remove environments and caches"
 
-# Modules are compiled when they are first imported, and kept: installing all of their tests'
-# bytecode, too, takes longer than everything that is ever imported.
+# Bytecode is compiled and cached at first import: compiling it for whole packages at installation,
+# their tests included, takes longer.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
-# Installs a package of Debian's, where that is allowed.
+# Installs a Debian package, where that is allowed.
 debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true 2>/dev/null; } && { \
 	root=; test "$$(id -u)" = 0 || root="sudo -n"; \
 	$$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $(1); }
@@ -55,7 +56,7 @@ debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true
 	$(BIN)/python $(PIP) -e '.[dev]'
 	@touch $@
 
-# Salmon and cblearn want different versions of the same packages.
+# Salmon and cblearn require different versions of the same packages.
 .venv-salmon/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-salmon
 	.venv-salmon/bin/python $(PIP) torch==2.13.0
@@ -84,16 +85,22 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two things at a time: both environments, then lint beside the compiler, then the tests.
+# Unit tests that need neither a browser nor a server process; each file takes seconds.
+QUICK := architecture asking contrast estimator fit folder information kernels ledger lookalikes metrics \
+	observers pairs project security_page stopping store_errors tables triplets vendor
+check: lint
+	$(BIN)/python -m pytest -q $(QUICK:%=tests/test_%.py)
+
+# Two jobs at a time: both environments, then the linters while kernels compile, then the tests.
 test:
 	$(MAKE) -j 2 .venv/.installed .venv-compare/.installed lint kernels chromium html-validate test-compare
 	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
-# Compiled once for all processes that test.
+# Compiled once for all test processes.
 kernels: .venv/.installed
 	$(BIN)/python -c 'from lore_active.warmup import warm; warm()'
 
-# Tests that need cblearn, which wants an older NumPy than the others are run with.
+# Tests that need cblearn, which requires an older NumPy than the other tests use.
 test-compare: .venv-compare/.installed kernels
 	.venv-compare/bin/python -m pytest -q tests/compare
 
@@ -125,7 +132,7 @@ chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call debian,chromium); } || \
 	  echo "Chromium is missing and cannot be installed here: browser tests will be skipped."
 	@command -v pdftoppm >/dev/null || { $(call debian,poppler-utils); } || \
-	  echo "pdftoppm (Debian's package poppler-utils) is missing: printed reports will not be looked at."
+	  echo "pdftoppm (Debian's package poppler-utils) is missing: printed reports will not be examined."
 
 # Where there is no npm, pytest says that the pages were not validated, and continuous integration fails.
 HTML_VALIDATE := build/html-validate/node_modules/html-validate/package.json
@@ -143,7 +150,7 @@ screenshots: .venv/.installed chromium
 reference: .venv/.installed
 	$(BIN)/python -m docs.reference.make
 
-# Broken links and pages without a place in the contents are errors.
+# Broken links, and pages that are missing from the navigation, are errors.
 site: .venv/.installed
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "Open build/site/index.html"
@@ -156,7 +163,7 @@ bench-fit: .venv-bench/.installed
 bench-paper: .venv/.installed
 	$(BIN)/python -m benchmarks.paper
 
-# One BLAS thread a process: the runs themselves use all cores.
+# One BLAS thread per process: the runs themselves use all cores.
 bench-answers: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers
 
@@ -166,7 +173,7 @@ bench-materials: .venv/.installed
 bench-forecast: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.forecast
 
-# After a change of the stopping rule: what forecasts are computed with.
+# Simulates the studies that forecasts are computed from; run it after a change of the stopping rule.
 calibrate-forecast: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.forecast --calibrate
 

@@ -206,9 +206,9 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
     page.text(
         "## Answers to accuracy, and the rank\n\nRandom: accuracy on 3,000 noiseless test triplets "
         "of random questions fitted by LORE at λ = 0.01, with 2,800 answers for 50 items (56 for "
-        "each item otherwise). Needed: median over runs of the answers from which on the learner "
-        "stays at or above that. Right rank: share of runs in which the last audit up to the "
-        "answers in the last column names the true rank."
+        "each item otherwise). Needed: number of answers after which the learner stays at or "
+        "above that (median over runs). Right rank: share of runs in which the last audit, at the "
+        "number of answers in the last column, finds the true rank."
     )
     page.table(
         [
@@ -252,10 +252,10 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
             ]
         )
     page.text(
-        f"## Stopping\n\nStudies that go on until the rule stops them, to {MOST:,} answers at "
-        "most: where it stopped, whether at the true rank, and how many times "
-        "the answers of the last change of rank that took; beside "
-        f"the naive rule (unchanged for {NAIVE_AUDITS} audits)."
+        f"## Stopping\n\nStudies that continue until the rule stops them, up to {MOST:,} answers: "
+        "where it stopped, whether at the true rank, and the ratio to the number of answers at "
+        f"the last change of rank; compared with the naive rule (unchanged for {NAIVE_AUDITS} "
+        "audits)."
     )
     page.table(
         [
@@ -296,7 +296,7 @@ def pooled(page: Page, runs: list[dict[str, Any]]) -> None:
     if ratios:
         page.text(
             f"Ranks 1 to 5 together: of {len(runs)} runs {right} stopped at the true rank, {wrong} "
-            f"at another, and {len(runs) - right - wrong} had not stopped where they ended. Median "
+            f"at another, and {len(runs) - right - wrong} had not stopped at the end. Median "
             f"of the ratio to the last change of rank: {np.median(ratios):.2f}."
         )
 
@@ -331,9 +331,10 @@ def picture(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
         Axis(0.5, 1.0, [(0.1 * k, f"{10 * k} %") for k in range(5, 11)], "test questions right"),
     )
     page.text(
-        "![Accuracy against answers for true ranks 1, 2, 3 and 5, beside random questions]"
-        "(answers.svg)\n\nMean over runs, 50 items, noise 0.1. While no rank can be claimed, the "
-        "published space has no dimensions and guesses."
+        "![Accuracy by number of answers for true ranks 1, 2, 3 and 5, compared with random "
+        "questions]"
+        "(answers.svg)\n\nMean over runs, 50 items, noise 0.1. While no rank is reported, the "
+        "published embedding has no dimensions and predicts at chance level."
     )
 
 
@@ -356,7 +357,7 @@ def main() -> None:
         queue.sort(key=lambda one: one[:2])
         collect((cell, seed) for _, _, cell, seed in queue if (cell.name, seed) not in done)
         runs = load(chosen.seeds)
-    page = Page("answers", "Answers, ranks and stops", "make bench-answers")
+    page = Page("answers", "Answers needed, ranks and stopping", "make bench-answers")
     report(page, runs)
     page.write()
 

@@ -39,16 +39,17 @@ def stored() -> dict[str, Result]:
 
 
 def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
-    page = Page("compare", "LORE beside other methods: Materials", "make bench-compare")
+    page = Page("compare", "LORE and other methods: Materials", "make bench-compare")
     page.text(
-        f"Human answers about 100 materials, the majority answer of {asked:,} questions (even "
-        f"votes: the first listed), {folds} folds, seed {SEED}, one core, at most {limit:g} s for "
-        "a method. Methods that do not choose a dimension get 15, as in the LORE paper; cblearn "
-        "0.4.0 with its defaults. The paper held out 10 % at random; the figures of its "
-        "table stand in the last column."
+        f"Human answers about 100 materials, the majority answer of {asked:,} questions (ties: "
+        f"the first listed), {folds} folds, seed {SEED}, one core, at most {limit:g} s for "
+        "a method. Methods that do not estimate the dimensionality are given 15, as in the LORE "
+        "paper; cblearn "
+        "0.4.0 with its defaults. The paper held out 10 % at random; the figures of its table are "
+        "in the last column."
     )
     page.table(
-        ["method", "accuracy, %", "rank", "seconds a fit", "note", "paper"],
+        ["method", "accuracy, %", "rank", "seconds per fit", "note", "paper"],
         [
             [
                 one.name,
@@ -82,7 +83,7 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
         and abs(100 * share - PAPER[key][0]) > 1
     ]
     if apart:
-        page.text(f"More than one point from the paper's figure: {', '.join(apart)}.")
+        page.text(f"Differences from the paper of more than one point: {', '.join(apart)}.")
     page.text("![Accuracy, rank and seconds of each method](compare.svg)")
     picture = drawing.svg(results, folds, "Methods compared on Materials")
     (FOLDER / "compare.svg").write_text(picture, encoding="utf-8")

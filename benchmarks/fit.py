@@ -110,11 +110,12 @@ def beside_reference(page: Page, full: bool) -> None:
             )
             print(rows[-1], flush=True)
     page.text(
-        "## Beside the reference\n\nSame answers (noise variance 0.1), same random start of "
+        "## Compared with the reference\n\nSame answers (noise variance 0.1), same random start of "
         "standard deviation √5, same process. Ours: validation, grouping, solve and lift, to a "
-        "relative imbalance of 1e-4, median of 5. Reference: cblearn 0.4.0, margin 1, λ 0.01, "
+        "relative stationarity residual of 1e-4, median of 5. Reference: cblearn 0.4.0, margin 1, "
+        "λ 0.01, "
         "μ 0.1, tol 1e-5, at most 1,000 iterations. Objectives are measured by one function. "
-        "The ratio is the reference's time over ours."
+        "Ratio: the reference's time divided by ours."
     )
     header = ["problem", "solver", "seconds", "iterations", "objective", "rank", "accuracy"]
     page.table([*header, "ratio"], rows)
@@ -137,7 +138,7 @@ def growth(page: Page) -> None:
 
     counts = [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000]
     times = [per_iteration(100, count, 15) for count in counts]
-    page.text("## Growth\n\nTime of one iteration in 15 live columns.")
+    page.text("## Growth\n\nTime of one iteration with 15 active columns.")
     page.table(
         ["answers (N = 100)", "ms per iteration", "ns per iteration and answer"],
         [
@@ -148,7 +149,7 @@ def growth(page: Page) -> None:
     late = slope(counts[3:], times[3:])
     page.text(
         f"Exponent in T: {slope(counts, times):.2f} over the whole range, {late:.2f} from "
-        f"{counts[3]:,} answers on, where the part that does not depend on T no longer shows."
+        f"{counts[3]:,} answers on, where the part that does not depend on T is negligible."
     )
     sizes = [50, 100, 200, 500, 1000, 2000]
     columns = [4, 8, 16, 32]
@@ -197,10 +198,11 @@ def warm_refit(page: Page) -> None:
         )
     page.text(
         "## Warm refit\n\nN = 100, a fit of 5,000 answers, then 25 more. Cold: spectral start, "
-        "certified, tolerance 1e-4. Warm: from the earlier fit, tolerance 1e-3, certificate kept. "
+        "with the rank certificate, tolerance 1e-4. Warm: from the earlier fit, tolerance 1e-3, "
+        "certificate kept. "
         "Both include validation and grouping of all answers."
     )
-    page.table(["seed", "cold ms", "warm ms", "ratio", "objective against cold"], rows)
+    page.table(["seed", "cold ms", "warm ms", "ratio", "objective relative to cold"], rows)
 
 
 CHILD = """
@@ -249,7 +251,8 @@ def memory(page: Page) -> None:
             extra = int(told.stdout) / 2**10
             rows.append([items, f"{count:,}", f"{own:.1f}", f"{extra:.1f}", f"{4 * own + 50:.1f}"])
     page.text(
-        "## Memory\n\nWhat a fit adds to the process's peak, in MiB, in a process of its own."
+        "## Memory\n\nIncrease of the process's peak memory by a fit, in MiB, each measured in a "
+        "new process."
     )
     page.table(["items", "answers", "answers' own size", "added peak", "4 × own + 50"], rows)
 

@@ -375,10 +375,11 @@ def main() -> None:
         "Simulated participants answer studies of 10, 25 and 100 items (two dimensions, noise "
         "variance .05 to 1, lapses 0 to 10 %, a preference for one side of up to 60 % of ties, "
         "sessions of 12 to 200 trials; 10 % random, 5 % catch trials, 5 % repeats, half of the "
-        "others near-ties). Every tenth participant of each study is careless, so that what is "
-        "usual in it is learnt from a mixture. Predictions are those of a MAP embedding that is "
-        "fitted again whenever there are 5 % more answers, each made before the answer. Flagged is "
-        "who has any flag at any of four looks at the growing study. Thresholds were chosen with "
+        "others near-ties). Every tenth participant of each study is careless, so that the usual "
+        "error rates are estimated from a mixture. Predictions are those of a MAP embedding that "
+        "is refitted whenever there are 5 % more answers, each made before the answer. A "
+        "participant counts as flagged if any flag is raised at any of four points during the "
+        "study. Thresholds were chosen with "
         "other seeds (`--development`)."
     )
     honest, others = measure(start, options.rounds)
@@ -407,12 +408,14 @@ def main() -> None:
     )
     if options.power:
         page.text(
-            "## Random answers: what it takes to tell them\n\nShare of random answerers flagged, "
+            "## Random answers: what it takes to detect them\n\nShare of random answerers flagged, "
             "by noise of the honest participants, shares of catch trials and repeats, and trials "
-            "(25 items). Somebody who guesses gets half of the catch trials right: 12 of these "
-            "find about 9 in 10 (24 trials, half of them catch trials; the first trial of a "
-            "session is never one). Fewer cannot, and near-ties and noisy questions are answered "
-            "alike by guessing and by looking, so 12 trials of any other kind do not tell."
+            "(25 items). A participant who guesses gets half of the catch trials right: 12 catch "
+            "trials detect about 9 in 10 (24 trials, half of them catch trials; the first trial "
+            "of a "
+            "session is never one). Fewer do not suffice, and near-ties and noisy questions are "
+            "answered alike by guessing and by careful judgement, so 12 trials of any other kind "
+            "are not enough."
         )
         header = ("noise", "catch trials", "repeats")
         lengths = (f"{trials} trials" for trials in (12, 24, 48, 96, 192))

@@ -77,7 +77,7 @@ def simulated(seed: int) -> Condition:
 
 
 def steep(seed: int) -> Condition:
-    """A study of a percept with weak dimensions behind a strong one, as real ones have."""
+    """A study of a percept with one strong and several weak dimensions, as real ones have."""
     rng = np.random.default_rng([seed, 2])
     items = int(rng.choice([20, 30, 40, 50]))
     rank = int(rng.integers(2, 6))
@@ -252,15 +252,15 @@ def _wanted(one: CriterionStatus, fitted: int) -> float:
 
 def report(page: Page, fresh: list[dict[str, Any]], real: list[dict[str, Any]]) -> None:
     page.text(
-        "What the monitor would have said at each audit with a dimension and before the stop, and "
-        f"what followed. A range is meant to be right {100 * COVERAGE:.0f} times in 100. Simulated "
-        "studies are drawn at random: 20 to 100 items, 1 to 5 dimensions, equally strong or each "
-        "weaker by a factor of 0.6 to 0.8, noise 0.05 to 0.5, lapses 0 or 5 %, ten participants "
-        "who differ in noise; and for three of them one with weak dimensions behind a strong one "
-        "(factor 0.3 to 0.6, 20 to 50 items), as real percepts have. Their seeds are not those of "
-        "the calibration. Width: upper end over lower end of the answers at the stop. Before: the "
-        "former forecast, one number, in the same audits; right means that what followed was "
-        "between three quarters and four thirds of it."
+        "The monitor's forecast at each audit that reported a dimension, before the study "
+        f"stopped, and what followed. A range should be right {100 * COVERAGE:.0f} times in 100. "
+        "Simulated studies are drawn at random: 20 to 100 items, 1 to 5 dimensions, equally "
+        "strong or each weaker by a factor of 0.6 to 0.8, noise 0.05 to 0.5, lapses 0 or 5 %, ten "
+        "participants who differ in noise; and for three of them one with one strong and several "
+        "weak dimensions (factor 0.3 to 0.6, 20 to 50 items), as real percepts have. Their seeds "
+        "are not those of the calibration. Width: upper end divided by lower end of the answers "
+        "at the stop. Before: the former forecast, a single number, at the same audits; right if "
+        "what followed was between three quarters and four thirds of it."
     )
     runs = [(one, said(followed(one))) for one in fresh]
     everything = [row for _, rows in runs for row in rows if row.rank]
@@ -288,14 +288,15 @@ def report(page: Page, fresh: list[dict[str, Any]], real: list[dict[str, Any]]) 
     page.table(HEADER, table)
     stopped = sum(one["stopped"] for one in fresh)
     page.text(
-        f"{len(fresh)} studies, of which {stopped} stopped before they were given up at "
-        f"{MAX_ANSWERS:,} answers. Where one did not, a range that reaches beyond is right."
+        f"{len(fresh)} studies, of which {stopped} stopped before the limit of "
+        f"{MAX_ANSWERS:,} answers. For the others, a range that reaches beyond the limit counts "
+        "as right."
     )
     if not real:
         page.text("Real answers (Materials) were not measured: the data file is not there.")
         return
     page.text(
-        "## Real answers\n\nThe Materials data as a pool (100 items; questions picked among the "
+        "## Real answers\n\nThe Materials data as a pool (100 items; questions selected from the "
         "logged ones, answered as the majority did), "
         f"to {MAX_ANSWERS:,} answers at most. Not a blind test: studies with weak dimensions "
         "were added to the calibration after ranges without them had been too low here."

@@ -1,4 +1,4 @@
-"""How long the learner takes: refit, selection and audit, beside a cold fit, as studies grow."""
+"""Speed of the learner: refit, selection and audit, beside a cold fit, as studies grow."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ def measure(items: int, answers: int) -> list[object]:
 
 def main() -> None:
     warm()
-    page = Page("learner", "How long the learner takes", "make bench-learner")
+    page = Page("learner", "Speed of the learner", "make bench-learner")
     with threadpool_limits(1):
         rows = [measure(items, answers) for items, answers in SIZES]
     page.text(
         f"Milliseconds on one core, true rank {RANK}, and in brackets the ratio to a cold fit of "
-        "the same answers. Refit: after 25 more answers, of the published model and of the one "
-        "that asks, grouping of all answers included. Selection: 50 questions at once. Medians of "
+        "the same answers. Refit: after 25 more answers, of the published model and of the "
+        "acquisition model, including the grouping of all answers. Selection: 50 questions at "
+        "once. Medians of "
         "5; one audit."
     )
     page.table(["items", "answers", "rank", "cold fit", "refit", "50 questions", "audit"], rows)

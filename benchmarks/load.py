@@ -183,11 +183,12 @@ def main() -> None:
     chosen = parser.parse_args()
     page = Page("load", "Many participants at once", "make bench-load")
     page.text(
-        f"Simulated participants over HTTP, {chosen.think:g} s of thought on average, "
+        f"Simulated participants over HTTP, {chosen.think:g} s per answer on average, "
         f"{ITEMS} items, {chosen.seconds:g} s measured after warming up, everything (server, "
         "worker, database with a sync for every commit, and the participants themselves) on one "
-        "machine of two cores. Milliseconds from sending an answer to having the next question. "
-        "Behind: answers that the worker had not yet taken in. Fallback: share of questions "
+        "machine of two cores. Milliseconds from sending an answer to receiving the next "
+        "question. Behind: answers that the worker had not yet processed. Fallback: share of "
+        "questions "
         "drawn at random because the queue was empty."
     )
     rows = []

@@ -190,12 +190,14 @@ def main() -> None:
         _probe(chosen.probe, chosen.count)
         return
     rng = np.random.default_rng(1)
-    table = Page("losses", "Files taken away from under the server", "make bench-reliability")
+    table = Page(
+        "losses", "Files deleted or replaced while the server runs", "make bench-reliability"
+    )
     table.text(
         f"{CLIENTS} clients answer while a file of the study is deleted or replaced at a random "
-        "moment. Acknowledged later: after every client had been told of a technical problem. "
+        "moment. Acknowledged later: after every client had been shown a technical problem. "
         "Missing: acknowledged answers that are not in the copy that the server made in "
-        "`backups/`. Seconds: until that copy was there."
+        "`backups/`. Seconds: until that copy was complete."
     )
     rows: list[list[object]] = []
     for name, harm in HARMS.items():

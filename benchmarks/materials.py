@@ -118,13 +118,17 @@ def accuracy_at(audits: list[list[float]], answers: int) -> float:
 
 def report(page: Page, runs: list[dict[str, Any]]) -> None:
     page.text(
-        "Questions are picked among the logged ones and answered as the majority did; accuracy is "
-        "agreement with the majority on the authors' held-out questions. Questions on which people "
-        "were evenly divided have no majority and are left out."
+        "Questions are selected from the logged ones and answered as the majority did; accuracy "
+        "is agreement with the majority on the authors' held-out questions. Questions with a tie "
+        "have no majority and are left out."
     )
     plain = [one for one in runs if not one["turned"]]
     compared(page, plain, CHECKS)
-    page.text("Where the rule would have ended them, with Fisher selection: " + stops(plain) + ".")
+    page.text(
+        "Where the stopping rule would have ended the studies with Fisher selection: "
+        + stops(plain)
+        + "."
+    )
     pool = as_triplets(majority(read_materials("train")), ITEMS)
     test = majority(read_materials("test"))
     full = {
@@ -142,9 +146,9 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         f"fixed λ, for comparison, {words}."
     )
     page.text(
-        f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers turned "
-        "around, picked at random; the test questions are as they were. A space without "
-        "dimensions, as it is published while nothing can be claimed, guesses: 0.5."
+        f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers reversed "
+        "at random; the test questions are unchanged. An embedding without dimensions, as "
+        "published while no rank is reported, predicts at chance level: 0.5."
     )
     compared(page, [one for one in runs if one["turned"]], NOISY_CHECKS)
 
@@ -177,7 +181,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--report", action="store_true", help="only write the page")
     chosen = parser.parse_args()
-    page = Page("materials", "Real answers: Materials", "make bench-materials")
+    page = Page("materials", "Active selection on human answers: Materials", "make bench-materials")
     if not MATERIALS.exists():
         page.text("Not measured: the data file is not on this machine.")
         return

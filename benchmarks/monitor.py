@@ -167,13 +167,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--monitors", type=int, default=10)
     chosen = parser.parse_args()
-    page = Page("monitor", "The monitor in a big study, and beside many participants",
+    page = Page("monitor", "The monitor of a large study, and with many participants",
                 "make bench-monitor")  # fmt: skip
     page.text(
-        f"{ITEMS} items, {ANSWERS:,} answers of {ANSWERS // EACH} people, {FITS} models. "
+        f"{ITEMS} items, {ANSWERS:,} answers of {ANSWERS // EACH} participants, {FITS} models. "
         "Milliseconds of processor time for an update on the server (median, and the longest of "
-        f"{ROUNDS}): when nothing is new, after 20 more answers, after a new model, and the first "
-        "one after the server starts. Kilobytes of one update, plain and as sent (gzip)."
+        f"{ROUNDS}): without new answers, after 20 more answers, after a new model, and the first "
+        "update after the server starts. Kilobytes of one update, uncompressed and as sent (gzip)."
     )
     page.table(
         ["rank", "nothing new", "20 answers", "new model", "first", "kB", "kB sent"],
@@ -189,10 +189,10 @@ def beside(page: Page, people: int, seconds: float, rounds: int, monitors: int) 
 
     rows = compared(people, seconds, rounds, monitors)
     page.text(
-        f"## Beside participants\n\n{people} simulated participants over HTTP, a second of thought "
-        f"each, {rounds} stretches of {seconds:g} s with {monitors} monitors (each asking every "
-        "three seconds, as the page does) and as many without, in turns, in one running study. "
-        "Milliseconds from sending an answer to having the next question, over all stretches."
+        f"## With participants\n\n{people} simulated participants over HTTP, a second per "
+        f"answer, {rounds} periods of {seconds:g} s with {monitors} monitors (each polling every "
+        "three seconds, as the page does) and as many without, alternating, in one running study. "
+        "Milliseconds from sending an answer to receiving the next question, over all periods."
     )
     page.table(["monitors", "answers", "errors", "p50 ms", "p95 ms", "p99 ms", "updates"], rows)
 

@@ -1,4 +1,5 @@
-"""What a participant's page costs: milliseconds from answer to next trial, bytes on the wire."""
+"""Time and size of a participant's page: milliseconds from answer to next trial, bytes on the "
+"wire."""
 
 from __future__ import annotations
 
@@ -137,12 +138,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=500)
     answers = parser.parse_args().answers
-    page = Page("pages", "What a participant's page costs", "make bench-pages")
+    page = Page("pages", "Time and size of a participant's page", "make bench-pages")
     page.text(
-        f"{answers} answers, one after the other, {TRIALS} by each person; each is stored by a "
-        "commit that waits for the disk before the next trial is sent. The aim is a median of at "
-        "most 10 ms in the application, 30 kB as sent for a first trial and 3 kB for each further "
-        "one, stimuli not counted."
+        f"{answers} answers, one after the other, {TRIALS} per participant; each is stored by a "
+        "commit that waits for the disk before the next trial is sent. The target is a median of "
+        "at most 10 ms in the application, 30 kB (compressed) for the first trial and 3 kB for "
+        "each further one, without stimuli."
     )
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as home:

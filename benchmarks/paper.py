@@ -47,7 +47,8 @@ def simulated(page: Page, seeds: range) -> None:
             ]
         )
     page.text(
-        f"## Simulated people\n\n{ITEMS} items, noise variance 0.1, {ANSWERS:,} random answers, "
+        f"## Simulated participants\n\n{ITEMS} items, noise variance 0.1, {ANSWERS:,} random "
+        "answers, "
         f"d' = 15, λ = 0.01; means over {len(seeds)} seeds; accuracy on 3,000 noiseless test "
         "triplets. The last column is the largest relative difference in objective between "
         "random starts of standard deviation 1, √5 and 5 and the spectral start, over all seeds."
@@ -97,7 +98,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=10)
     chosen = parser.parse_args()
-    page = Page("paper", "The paper's setting", "make bench-paper")
+    page = Page("paper", "Settings of the LORE paper", "make bench-paper")
     simulated(page, range(chosen.first_seed, chosen.first_seed + chosen.seeds))
     materials(page)
     page.write()

@@ -75,10 +75,15 @@ def main() -> None:
             taken.append(run(choice))
             assert taken[-1].pop("")["portable"] == (choice == "portable")
             print(".", end="", file=sys.stderr, flush=True)
-    page = Page("portability", "What portable bits cost", "make bench-portability")
+    page = Page(
+        "portability",
+        "The cost of computing the same bits on every machine",
+        "make bench-portability",
+    )
     page.text(
-        f"Processor time of the portable instruction set over that of the processor's own, true "
-        f"rank {RANK}, one thread; the least of {ROUNDS} processes each, which took turns. "
+        "Processor time with the portable instruction set divided by that with the processor's "
+        "own, true "
+        f"rank {RANK}, one thread; the minimum of {ROUNDS} processes each, alternating. "
         "Above 1: portable is slower."
     )
     rows = []

@@ -42,8 +42,8 @@ def tell_kills(page: Page, done: list[dict[str, Any]]) -> None:
     page.text(
         "## Kills\n\n"
         "Eight clients answer as fast as they can while the web process, the worker, or both are "
-        "killed with SIGKILL; the supervisor starts them again. Afterwards every acknowledged "
-        "answer is looked for in the database."
+        "killed with SIGKILL; the supervisor restarts them. Afterwards every acknowledged answer "
+        "is looked up in the database."
     )
     names = ("cycles", "kills", "acknowledged", "lost", "doubled", "refused")
     rows: list[list[object]] = [[name, sum(one[name] for one in done)] for name in names]
@@ -59,11 +59,13 @@ def tell_cuts(page: Page, done: list[dict[str, Any]]) -> None:
         "## The log cut\n\n"
         "`study.db` and its write-ahead log are copied at random moments while six clients answer "
         "and the worker learns (all processes stopped for the moment of the copy). The copy's log "
-        "is then spoilt at random bytes: cut off there, followed by zeros or by noise, or one byte "
-        "changed. Each time the database is opened as the server does. Sound means: it opens, "
-        "SQLite's integrity and foreign-key checks pass, every participant's count fits their "
+        "is then damaged at a random byte: cut off there, followed by zeros or by noise, or one "
+        "byte "
+        "changed. Each time the database is opened as the server does. Valid means: it opens, "
+        "SQLite's integrity and foreign-key checks pass, every participant's count matches their "
         "answers, and the answers are the first ones of the whole log, the more the later it was "
-        "spoilt. Only logs of which nothing has been copied back to `study.db` are used: what has, "
+        "damaged. Only logs of which nothing has been copied back to `study.db` are used: what "
+        "has, "
         "was on disk before and cannot be cut off by a loss of power."
     )
     cuts = sum(one["cuts"] for one in done)
@@ -75,9 +77,9 @@ def tell_cuts(page: Page, done: list[dict[str, Any]]) -> None:
             ["places", cuts],
             ["copies", len(done)],
             ["answers in a copy", f"{min(answers)} to {max(answers)}"],
-            ["places that cost answers", sum(one["shorter"] for one in done)],
+            ["places that lost answers", sum(one["shorter"] for one in done)],
             ["acknowledged answers missing from a whole copy", sum(one["lost"] for one in done)],
-            ["not sound", len(problems)],
+            ["not valid", len(problems)],
         ],
     )
 
@@ -89,16 +91,16 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any]) ->
     page.text(
         f"## Soak of {minutes:.0f} minutes\n\n{note}{' ' if note else ''}"
         f"{minutes:.0f} minutes with {answers / minutes / 60:.1f} answers a second over HTTP: 100 "
-        "items in three dimensions, people who leave after 200 questions and are followed by "
-        "others, a monitor open all the time (at one of the two web processes), and the worker "
-        "learning beside them. Samples every "
+        "items in three dimensions, participants who leave after 200 questions and are replaced "
+        "by others, a monitor open all the time (at one of the two web processes), and the worker "
+        "learning at the same time. Samples every "
         "ten seconds. The load of the machine (two cores) was "
-        f"{np.mean([one['load'] for one in taken]):.0f} on average, so times are not those of a "
-        "machine that has nothing else to do."
+        f"{np.mean([one['load'] for one in taken]):.0f} on average, so times are not those of an "
+        "idle machine."
     )
     rows: list[list[object]] = [
         ["answers acknowledged", answers],
-        ["people who finished", taken[-1]["finished"]],
+        ["participants who finished", taken[-1]["finished"]],
         ["errors", taken[-1]["errors"]],
         ["write-ahead log, largest", f"{max(one['wal_most'] for one in taken):.1f} MB"],
         ["database at the end", f"{taken[-1]['database']:.0f} MB"],
@@ -113,7 +115,7 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any]) ->
     page.text(
         "Memory (resident, MB), descriptors and threads: means of the samples around a tenth of "
         "the time, half of it, and at its end. Growth is from half to end, divided by the answers "
-        "that came between. The worker's learner keeps every question and answer, and an open "
+        "that came in between. The worker's learner keeps every question and answer, and an open "
         "monitor keeps a row of numbers for each (40 bytes), so their memory follows the study's "
         "size; what does not follow it should not grow."
     )
@@ -151,18 +153,18 @@ def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
     """The crowd at the door."""
     page.text(
         "## Arrivals\n\n"
-        f"{one['people']:,} people, each with a link and a connection of their own, come within "
-        f"{one['seconds']:.0f} s to a server with its worker running. Whoever is told to try again "
-        "does so after a second. Seconds from when they came to the consent page."
+        f"{one['people']:,} participants, each with a link and a connection of their own, arrive "
+        f"within {one['seconds']:.0f} s at a server with its worker running. Those asked to try "
+        "again do so after a second. Seconds from arrival to the consent page."
     )
     page.table(
         ["", ""],
         [
-            ["people who got their page", f"{one['served']:,}"],
+            ["participants who got their page", f"{one['served']:,}"],
             ["participants stored", f"{one['stored']:,}"],
             ["lost", one["lost"]],
             ["answers of 500", one["errors"]],
-            ["told to try again, or not let in at once", one["again"]],
+            ["asked to try again, or not let in at once", one["again"]],
             ["until the last had their page", f"{one['took']:.1f} s"],
             ["median", f"{one['p50']:.2f} s"],
             ["p99", f"{one['p99']:.2f} s"],
@@ -178,7 +180,7 @@ def tell_endings(page: Page, done: list[dict[str, Any]]) -> None:
         "## SIGTERM with answers in flight\n\n"
         "Sixteen clients answer without pause, half of them with a kept-alive connection, half "
         "with a new one for each request, while the server is sent SIGTERM at a random moment. "
-        "Acknowledged answers are then looked for in the database. A request is dropped if its "
+        "Acknowledged answers are then looked up in the database. A request is dropped if its "
         "connection was made and then closed or reset without a response."
     )
     dropped = sum(sum(one["dropped"].values()) for one in done)
@@ -204,8 +206,8 @@ def tell_backups(page: Page, one: dict[str, Any]) -> None:
         "## Answers during a backup\n\n"
         f"A study of {one['answers']:,} answers ({one['megabytes']:.0f} MB). Sixteen clients "
         "answer with short pauses at one web process, without a worker. Five seconds without a "
-        f"backup and one backup (median {one['seconds']:.1f} s) take turns, {one['rounds']} times. "
-        "Milliseconds until the next page is there. The write-ahead log grew to "
+        f"backup and one backup (median {one['seconds']:.1f} s) alternate, {one['rounds']} times. "
+        "Milliseconds until the next page has arrived. The write-ahead log grew to "
         f"{one['log_megabytes']:.0f} MB. "
         f"The load of the machine (two cores) was {one['load']:.0f}."
     )
@@ -226,7 +228,7 @@ def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
         "write-ahead log), whose last backup lacks a tenth of them. One file is damaged at random: "
         "up to five pages of zeros, of noise, with a sector of zeros, or in the place of others; "
         "up to 19 changed bytes; the file cut off anywhere; other bytes at its beginning; no file. "
-        "Then `lore-active recover` runs, and what it brings back and says is compared with the "
+        "Then `lore-active recover` runs, and what it recovers and reports is compared with the "
         "truth. "
         "Every result must pass SQLite's checks and open as a study."
     )
@@ -249,9 +251,9 @@ def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
         [
             ["studies damaged", len(done)],
             ["errors", sum(bool(one["error"]) for one in done)],
-            ["claims that nothing is missing that were false", _times(done, "false_nothing")],
-            ["answers missing without a word", _times(done, "unnamed")],
-            ["answers that never were", _times(done, "invented")],
+            ["false reports that nothing is missing", _times(done, "false_nothing")],
+            ["answers missing without being reported", _times(done, "unnamed")],
+            ["answers that were never given", _times(done, "invented")],
             ["answers changed without a warning", _times(done, "altered")],
         ],
     )
@@ -276,13 +278,14 @@ def main() -> None:
         run_backups(300_000, 12)
         run_arrivals(10_000, 60.0)
         run_soak(60.0, 50)
-    title = "Kills, cuts, ends, backups, damage, crowds and a long run"
+    title = "Reliability: kills, damage, backups, crowds and a long run"
     page = Page("reliability", title, "make bench-reliability")
     page.text(
-        "Each part can be run alone and goes on where it was: `python -m benchmarks.endurance "
+        "Each part can be run alone and continues where it was interrupted: `python -m "
+        "benchmarks.endurance "
         "cuts`, `endings`, `backups`, `damage`, `arrivals` or `soak --minutes 60`; `python -m "
-        "benchmarks.reliability --page` writes this page from what is there; sections that were "
-        "not measured again stay as they are."
+        "benchmarks.reliability --page` writes this page from the stored results; sections that "
+        "were not measured again are kept."
     )
     if done := kept("reliability"):
         tell_kills(page, done)

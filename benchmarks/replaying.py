@@ -70,7 +70,7 @@ def replay_table(page: Page, folder: Path, answers: int) -> None:
         f"{answers:,} answers about {ITEMS} items through the service, a turn of the worker after "
         "every ten; then `lore-active replay --verify` of the exported log in a new process, "
         f"loading of the log included, on {os.cpu_count()} cores. Processor seconds, so that "
-        f"others on the machine do not count. {_load()}"
+        f"other users of the machine do not count. {_load()}"
     )
     page.table(
         ["", ""],
@@ -86,12 +86,13 @@ def replay_table(page: Page, folder: Path, answers: int) -> None:
         ],
     )  # fmt: skip
     page.text(
-        "A tenth is out of reach on few cores, and the command says so. Whether a model is the "
-        "one that its answers lead to can be told to the last bit only by fitting them again, and "
-        "questions only by choosing them again; that is all the worker did. What a replay can do "
-        "is work side by side: an audit's five folds, and every choice of questions, which "
-        "depends on the model before it but on no other choice. Audits themselves stay in order, "
-        "since each begins at the model before it."
+        "A replay in a tenth of the original time is not possible on few cores, and the command "
+        "says so. Whether a model follows "
+        "from its answers can be verified to the last bit only by fitting them again, and "
+        "questions only by selecting them again; that is all the worker did. A replay can work in "
+        "parallel on an audit's five folds and on every selection of questions, which depends on "
+        "the model before it but on no other selection. Audits themselves stay in order, since "
+        "each starts from the model before it."
     )
 
 
@@ -159,9 +160,9 @@ def export_table(page: Page, home: Path, sizes: list[int]) -> None:
                 ]
             )
     page.text(
-        "Exports, each in a process of its own; memory at its peak, the program included. All but "
-        "cblearn's are written piece by piece; that one holds its array, 16 bytes an answer and "
-        f"twice that at the end. {_load()}"
+        "Exports, each in a new process; peak memory, including the program. All but cblearn's "
+        "are written in pieces; that one holds its array in memory, 16 bytes per answer and twice "
+        f"that at the end. {_load()}"
     )
     page.table(["answers", "format", "processor s", "s", "memory MB", "written MB"], rows)
 
@@ -169,8 +170,8 @@ def export_table(page: Page, home: Path, sizes: list[int]) -> None:
 def _load() -> str:
     """How far plain seconds can be trusted."""
     return (
-        f"{os.getloadavg()[0]:.0f} processes wanted the {os.cpu_count()} cores at the end of it, "
-        "others' included."
+        f"{os.getloadavg()[0]:.0f} processes were using the {os.cpu_count()} cores at the end, "
+        "including those of other users."
     )
 
 
@@ -183,7 +184,7 @@ def main() -> None:
     options.add_argument("--answers", type=int, default=10_000)
     options.add_argument("--rows", type=int, default=1_000_000)
     chosen = options.parse_args()
-    page = Page("replay", "Replay and big exports", "make bench-replay")
+    page = Page("replay", "Replay and large exports", "make bench-replay")
     with tempfile.TemporaryDirectory() as home:
         export_table(page, Path(home), [chosen.rows // 10, chosen.rows])
         replay_table(page, Path(home) / "words", chosen.answers)

@@ -70,13 +70,12 @@ def measure(answers: int, rank: int) -> list[object]:
 
 def main() -> None:
     """Measure and write the page."""
-    page = Page("report", "Making a report", "make bench-report")
+    page = Page("report", "Time and size of a report", "make bench-report")
     page.text(
         f"Studies of {monitor.ITEMS} items with {monitor.FITS} models. Seconds of processor time "
         "from opening the folder, or reading the log, to the finished page (medians of "
-        f"{ROUNDS}); the time of the page itself in units of the time that merely reading all "
-        "answers from the database takes; megabytes of the file. To be reached for 10,000 answers: "
-        "10 s and 3 MB."
+        f"{ROUNDS}); the time for the page itself, divided by the time for reading all answers "
+        "from the database; megabytes of the file. The target for 10,000 answers is 10 s and 3 MB."
     )
     page.table(
         ["answers", "rank", "s from a folder", "s from a log", "× reading answers", "MB"],

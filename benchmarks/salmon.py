@@ -1,4 +1,4 @@
-"""Against Salmon's ARR sampler, told the true dimension: the same people, one LORE for both."""
+"""Comparison with Salmon's ARR sampler, given the true rank: same observers, same LORE fit."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--answers", type=int, default=3300)
     chosen = parser.parse_args()
-    page = Page("salmon", "Against Salmon's ARR sampler", "make bench-salmon")
+    page = Page("salmon", "Comparison with Salmon's ARR sampler", "make bench-salmon")
     rows, own, other = [], [], []
     for seed in range(FIRST_SEED, FIRST_SEED + 10 * chosen.seeds, 10):
         space = gaussian_space(ITEMS, RANK, seed)
@@ -112,15 +112,15 @@ def main() -> None:
         rows.append([seed, own[-1], other[-1], f"{theirs[-1][1]:.4f} at {theirs[-1][0]}"])
         print(rows[-1], flush=True)
     page.text(
-        f"{ITEMS} items, {RANK} dimensions, noise variance 0.1. Answers from which on accuracy on "
-        f"3,000 noiseless test triplets stays at {LEVEL:.0%} or above. Salmon 1.0.3's ARR (default "
-        f"settings, told the true dimension, batches of {BATCH}) chooses; its answers are fitted "
-        "by the same cross-validated LORE as ours."
+        f"{ITEMS} items, {RANK} dimensions, noise variance 0.1. Number of answers after which "
+        f"accuracy on 3,000 noiseless test triplets stays at {LEVEL:.0%} or above. Salmon 1.0.3's "
+        f"ARR (default settings, given the true dimensionality, batches of {BATCH}) selects the "
+        "questions; its answers are fitted by the same cross-validated LORE as ours."
     )
     page.table(["seed", "lore-active", "Salmon ARR", "Salmon's last accuracy"], rows)
     if np.isfinite(np.median(own)):
         ratio = np.median(other) / np.median(own)
-        page.text(f"Ratio of medians: {ratio:.2f} (inf: Salmon did not get there).")
+        page.text(f"Ratio of medians: {ratio:.2f} (inf: Salmon did not reach the level).")
     page.write()
 
 

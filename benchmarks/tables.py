@@ -55,5 +55,6 @@ def machine() -> str:
     """What the figures were measured with."""
     return (
         f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}, "
-        f"{platform.machine()}; absolute times are of a shared machine, ratios travel better."
+        f"{platform.machine()}; measured on a shared machine, so compare ratios rather than "
+        "absolute times."
     )

@@ -1,4 +1,4 @@
-"""For `make site`: files from outside docs/ that its pages link to are part of the site, too."""
+"""For `make site`: files outside docs/ that its pages link to become part of the site."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-# Where a link leads in the project, and where in the site.
-OUTSIDE = {"../../deploy/": "../deploy/", "../../CHANGELOG.md": "../changes.md"}
+# Pages that are made of files beside docs/, by their name in the site.
+PAGES = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+# Where links out of docs/ lead in the project, and where in the site.
+OUTSIDE = {
+    "../../deploy/": "../deploy/",
+    "../../CHANGELOG.md": "../changes.md",
+    "../CONTRIBUTING.md": "contributing.md",
+}
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the changes as a page, and what is in deploy/ as files to take."""
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "changes.md", content=changes))
-    for one in sorted((ROOT / "deploy").iterdir()):
-        files.append(File.generated(config, f"deploy/{one.name}", abs_src_path=str(one)))
+    """Add the pages from outside docs/, and the files of deploy/ as downloads."""
+    for name, source in PAGES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text))
+    for file in sorted((ROOT / "deploy").iterdir()):
+        files.append(File.generated(config, f"deploy/{file.name}", abs_src_path=str(file)))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links that lead out of docs/ lead to the same files inside the site."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links that cross the border of docs/ at the same pages inside the site."""
     for outside, inside in OUTSIDE.items():
         markdown = markdown.replace(f"]({outside}", f"]({inside}")
-    return markdown
+    return markdown.replace("](docs/", "](") if page.file.src_uri in PAGES else markdown

@@ -1,4 +1,4 @@
-"""The Flask application: studies in, routes and safe headers out."""
+"""The Flask application: studies, routes and security headers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from server.views import (
 from server.views.headers import SAFE
 from server.views.studies import Served, Unopened
 
-# A participant's page gives up after 15 seconds and tries again.
+# A participant's page times out after 15 seconds and retries.
 PATIENCE_SECONDS = 12.0
 
 
 class NameTwice(LoreError):
-    """Two studies that would have the same address."""
+    """Two studies that would have the same URL."""
 
 
 def create_app(
@@ -48,11 +48,11 @@ def create_app(
     tolerant: bool = False,
     bots_secret: str = "",
 ) -> Flask:
-    """The application for these study folders.
+    """Create the application for these study folders.
 
-    `known` are the files that the supervisor has open for each of them, if there is one. When
-    `tolerant`, a study whose database cannot be opened gets pages that say so. Participants who
-    send `bots_secret` are simulated.
+    `known` are the files that the supervisor has open for each of them, if there is one. If
+    `tolerant`, a study whose database cannot be opened shows an error page. Participants that send
+    `bots_secret` are simulated.
     """
     app = Flask(
         "server",
@@ -67,7 +67,7 @@ def create_app(
     for folder, files in zip_longest(folders, known):
         study = load_study(folder, begun=files is not None)
         if study.name in served or study.name in unopened:
-            raise NameTwice(f"Two studies are called {study.name!r}; rename one of the folders.")
+            raise NameTwice(f"Two studies have the name {study.name!r}; rename one of the folders.")
         try:
             database = open_database(study, clock, files)
         except StoreError as error:
@@ -111,7 +111,7 @@ def _install_monitor(app: Flask, clock: Callable[[], int]) -> None:
         for feed in feeds.values():
             feed.rest()
 
-    # After any request, of participants too: a process without requests keeps what it has read.
+    # After any request, including those of participants: an idle process keeps what it has read.
     app.teardown_request(rest)
     for pages in (experimenter.pages, monitor.pages):
         app.register_blueprint(pages)
@@ -121,7 +121,7 @@ def _safe_headers(response: Response) -> Response:
     for name, value in SAFE.items():
         response.headers.setdefault(name, value)
     if response.status_code == 308:
-        # Werkzeug's redirect to the address with its slash names the host that the request named.
+        # Werkzeug's redirect to the URL with a trailing slash repeats the host of the request.
         parts = urlsplit(response.headers["Location"])
         query = f"?{parts.query}" if parts.query else ""
         response.headers["Location"] = f"/{parts.path.lstrip('/')}{query}"

@@ -1,4 +1,4 @@
-"""The only clock: milliseconds since 1970, passed to whoever needs the time."""
+"""The only clock: milliseconds since 1970, passed in wherever the time is needed."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def now() -> int:
-    """The time, in milliseconds since 1970, UTC."""
+    """Return the time in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Where templates and static files are: beside the packages here, inside the package in a wheel."""
+"""Location of templates and static files: beside the package, or inside it in a wheel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _HERE = Path(__file__).parent
 
 
 def place(name: str) -> Path:
-    """The folder of that name."""
+    """Return the folder of that name."""
     inside = _HERE / name
     return inside if inside.is_dir() else _HERE.parent / name

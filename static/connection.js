@@ -1,23 +1,23 @@
-// The way to the server: requests are repeated until they are answered; one window at a time.
+// Connection to the server: requests are retried until they succeed; one window at a time.
 "use strict";
 
 (() => {
-  const PATIENCE = 15000;
-  const LONGEST = 20000;
-  const PREPARING = 1500;
+  const REQUEST_TIMEOUT = 15000;
+  const MAX_PAUSE = 20000;
+  const PRELOAD_TIMEOUT = 1500;
   const banner = document.getElementById("connection");
   const retry = banner.querySelector("button");
   const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
-  function tell(trouble) {
-    banner.hidden = !trouble;
-    banner.querySelectorAll("[data-when]").forEach((text) => (text.hidden = text.dataset.when !== trouble));
+  function showBanner(problem) {
+    banner.hidden = !problem;
+    banner.querySelectorAll("[data-when]").forEach((text) => (text.hidden = text.dataset.when !== problem));
   }
 
   function pause(tries) {
     return new Promise((done) => {
-      // A little chance keeps a whole classroom from coming back in the same moment.
-      const timer = setTimeout(end, Math.min(LONGEST, 500 * 2 ** tries) * (0.75 + Math.random() / 2));
+      // Random jitter keeps a whole classroom from reconnecting at the same moment.
+      const timer = setTimeout(end, Math.min(MAX_PAUSE, 500 * 2 ** tries) * (0.75 + Math.random() / 2));
       function end() {
         clearTimeout(timer);
         removeEventListener("online", end);
@@ -30,36 +30,36 @@
   }
 
   lore.reconnect = async (tries) => {
-    tell("offline");
+    showBanner("offline");
     await pause(tries);
-    tell("");
+    showBanner("");
   };
 
-  // The next trial replaces the last one only when its pictures can be painted at once.
-  function pictures(html) {
+  // The next trial replaces the current one only once its images can be painted immediately.
+  function imagesReady(html) {
     const part = new DOMParser().parseFromString(html, "text/html");
     const all = [...part.querySelectorAll("img")].map((image) =>
-      lore.picture(image.getAttribute("src")).catch(() => 0),
+      lore.decodedImage(image.getAttribute("src")).catch(() => 0),
     );
-    return Promise.race([Promise.all(all), wait(PREPARING)]);
+    return Promise.race([Promise.all(all), wait(PRELOAD_TIMEOUT)]);
   }
 
-  // Every request may be sent twice: the server stores an answer once and says the same again.
+  // Every request may be sent twice: the server stores an answer once and repeats its reply.
   async function persistent(address, request) {
     for (let tries = 0; ; tries++) {
-      let trouble = "offline";
+      let problem = "offline";
       try {
-        const reply = await fetch(address, { ...request, signal: AbortSignal.timeout?.(PATIENCE) });
+        const reply = await fetch(address, { ...request, signal: AbortSignal.timeout?.(REQUEST_TIMEOUT) });
         const { status, headers } = reply;
         if (status < 500 && status !== 408 && status !== 429) {
           const html = await reply.text();
-          await pictures(html);
-          tell("");
+          await imagesReady(html);
+          showBanner("");
           return new Response(html, { status, headers });
         }
-        trouble = "trouble";
+        problem = "trouble";
       } catch {}
-      tell(trouble);
+      showBanner(problem);
       await pause(tries);
     }
   }
@@ -75,7 +75,7 @@
   if (visit() && "BroadcastChannel" in window) {
     const channel = new BroadcastChannel(`lore:${address}`);
     let newest = visit();
-    // An answer under way is waited for: its reply, too, may belong to the older window.
+    // Waits for an answer that is being sent: its reply can also say that this window is older.
     const giveWay = () => {
       if (document.querySelector("[data-state=sent]")) return;
       if (visit() && visit() < newest) location.replace(`${address}/elsewhere`);

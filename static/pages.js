@@ -1,12 +1,12 @@
-// What pages do beside trials: keys that continue, the pointer, the code, the way back.
+// Pages other than trials: keys that continue, the pointer, the code, the automatic return.
 "use strict";
 
 (() => {
   const root = document.documentElement;
   const announcement = document.getElementById("announcement");
   const CONTROLS = "a, audio, button, input, select, summary, textarea, video";
-  let pointer = null; // where it was last
-  let returning = null; // the timer of an automatic return
+  let pointer = null; // last position
+  let returning = null; // timer of the automatic return
 
   // ---- Enter and Space continue ----
 
@@ -14,7 +14,7 @@
     const busy = event.repeat || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
     if ((event.key !== "Enter" && event.key !== " ") || busy || event.target.closest(CONTROLS)) return;
     const target = document.querySelector("#stage [data-continue]");
-    // A page that goes on below is read to its end first: there, Space scrolls.
+    // On a page that is longer than the window, Space scrolls until its end is reached.
     const below = root.scrollHeight - innerHeight - scrollY > 4;
     if (!target || (event.key === " " && below)) return;
     event.preventDefault();
@@ -24,7 +24,7 @@
   // ---- nothing looks chosen until the pointer moves ----
 
   addEventListener("pointermove", ({ screenX, screenY, pointerType }) => {
-    // Browsers also tell of a move when it is the page that has changed.
+    // Browsers also report a move when only the page has changed under the pointer.
     const moved = pointer && (pointer.x !== screenX || pointer.y !== screenY);
     pointer = { x: screenX, y: screenY };
     if (moved && pointerType !== "touch") root.classList.add("pointing");
@@ -39,7 +39,7 @@
     try {
       await navigator.clipboard.writeText(code.textContent);
     } catch {
-      // Inside another site's frame, or without a secure connection.
+      // The Clipboard API is blocked inside another site's frame and without a secure connection.
       getSelection().selectAllChildren(code);
       copied = document.execCommand("copy");
     }

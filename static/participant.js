@@ -1,25 +1,25 @@
-// One trial on the page: shown when all of it is ready, answered once, timed from its onset.
+// One trial: shown once all of it is ready, answered once, timed from its onset.
 "use strict";
 
 const lore = (() => {
   document.documentElement.classList.add("js");
 
   const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
-  const SETTLING = 200; // a press so soon after onset was meant for what was there before
-  const TOGETHER = 1000; // farther apart are no double click, nor a press and its click
-  const MEDIA_PATIENCE = 8000;
+  const SETTLING = 200; // a press this soon after onset was meant for the previous page
+  const TOGETHER = 1000; // maximum time between the clicks of a double click, or a press and its click
+  const MEDIA_TIMEOUT = 8000;
   const TRIES = 3;
   const ANSWERABLE = ".trial:not(.answered)";
-  const MOST_AWAY = 50;
+  const MAX_AWAY = 50;
   const PENDING = "lore-pending";
-  const kept = new Map(); // pictures of the next trial, held so that they stay decoded
+  const preloaded = new Map(); // images of the next trial, referenced so that they stay decoded
 
-  let trial = null; // what is known of the trial on the page
-  let gesture = null; // what the participant did last, and when
-  let press = {}; // the pointer or key that went down last
-  let page = 0; // counts what was shown
-  let shown = 0; // when the last of it was
-  let clicks = { page, began: 0 }; // of one double click: the page of its first, when its last began
+  let trial = null; // state of the trial on the page
+  let gesture = null; // the participant's last action, with its time
+  let press = {}; // the last press of a pointer or key
+  let page = 0; // number of pages shown so far
+  let shown = 0; // when the current page was shown
+  let clicks = { page, began: 0 }; // of a double click: page of its first click, start of its last
 
   // ---- showing ----
 
@@ -29,7 +29,7 @@ const lore = (() => {
 
   const playables = (form) => form.querySelectorAll("audio, video");
 
-  const picture = (address) => {
+  const decodedImage = (address) => {
     const image = new Image();
     image.src = address;
     return image.decode().then(() => image);
@@ -42,10 +42,10 @@ const lore = (() => {
       media.addEventListener("loadeddata", done, { once: true });
       media.addEventListener("error", fail, { once: true });
       // Some phones load nothing before the first tap.
-      setTimeout(done, MEDIA_PATIENCE);
+      setTimeout(done, MEDIA_TIMEOUT);
     });
 
-  // A stimulus that does not come is asked for again; one that never comes is noted.
+  // A stimulus that fails to load is requested again; if all attempts fail, the item is recorded.
   async function complete(stimulus, now) {
     const isImage = stimulus.tagName === "IMG";
     for (let tries = 0; tries < TRIES; tries += navigator.onLine ? 1 : 0) {
@@ -67,7 +67,7 @@ const lore = (() => {
     const blank = wait(Number(form.dataset.interval || 0));
     playables(form).forEach((media) => prepare(media, now));
     const stimuli = [...form.querySelectorAll("img, audio, video")];
-    await Promise.all([...stimuli.map((one) => complete(one, now)), blank]);
+    await Promise.all([...stimuli.map((stimulus) => complete(stimulus, now)), blank]);
     if (trial !== now) return;
     form.dataset.state = "viewing";
     now.onset = await painted();
@@ -94,7 +94,7 @@ const lore = (() => {
     const tick = () => {
       if (now !== trial || now.form.dataset.state === "sent") return;
       const time = performance.now();
-      // Nobody is timed out of what they cannot see.
+      // The time limit does not run while the page is hidden.
       if (!document.hidden) left -= time - last;
       last = time;
       if (left <= 0) submit(now.form, "timeout", { time, began: Infinity, kind: "clock" });
@@ -119,14 +119,14 @@ const lore = (() => {
   }
 
   function preload(form) {
-    kept.clear();
+    preloaded.clear();
     for (const address of (form.dataset.upcoming || "").split(" ").filter(Boolean)) {
-      if (/\.(png|jpe?g|webp|gif)$/.test(address)) kept.set(address, picture(address).catch(() => 0));
+      if (/\.(png|jpe?g|webp|gif)$/.test(address)) preloaded.set(address, decodedImage(address).catch(() => 0));
       else fetch(address).then((reply) => reply.blob()).catch(() => 0);
     }
   }
 
-  // ---- sounds and films ----
+  // ---- audio and video ----
 
   function prepare(media, now) {
     const { form } = now;
@@ -152,7 +152,7 @@ const lore = (() => {
     media.addEventListener("play", () => (button.dataset.playing = ""));
     media.addEventListener("pause", () => delete button.dataset.playing);
     media.addEventListener("ended", finished);
-    // What cannot be played must not keep anybody here.
+    // Media that cannot be played must not block the participant.
     media.addEventListener("failed", finished);
     media.addEventListener("error", () => form.dataset.state !== "loading" && finished());
   }
@@ -183,7 +183,7 @@ const lore = (() => {
     submit(trial.form, side, { time: event.timeStamp, began: event.timeStamp, kind: "key" });
   });
 
-  // Before anybody else hears of it.
+  // In the capture phase, before any other listener.
   const first = (kinds, act) => kinds.forEach((kind) => addEventListener(kind, act, true));
   first(["pointerdown", "keydown"], ({ repeat, timeStamp, pointerType }) => {
     if (!repeat) press = { down: timeStamp, up: Infinity, pointerType };
@@ -197,11 +197,11 @@ const lore = (() => {
     gesture = { time, began, kind };
     const again = event.detail > 1 && began - clicks.began < TOGETHER;
     clicks = { page: again ? clicks.page : page, began };
-    // The second half of a double click belongs where the first half was.
+    // The second click of a double click belongs to the page of the first.
     if (clicks.page !== page) ignore(event);
   });
 
-  // The first counts, whatever is pressed how often.
+  // Only the first response counts, however often something is pressed.
   first(["submit"], (event) => {
     const form = event.target;
     const answering = form.matches(ANSWERABLE);
@@ -222,7 +222,7 @@ const lore = (() => {
   }
 
   const settled = (form) => Math.max(SETTLING, form.dataset.minView || 0);
-  // Also what was pressed before, and only released or handled now.
+  // Also presses that started earlier and are only released or handled now.
   const tooEarly = (form) =>
     form.dataset.state !== "open" || (gesture && gesture.began < trial.onset + settled(form));
 
@@ -243,20 +243,20 @@ const lore = (() => {
     };
   }
 
-  // What is behind the stimuli: as the study wants it, unless the device forces its own colours.
+  // The actual background: the study's colour, unless the device forces its own.
   function background() {
     const parts = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || [];
     const hex = (part) => Math.round(part).toString(16).padStart(2, "0");
     return `#${parts.slice(0, 3).map(hex).join("")}`;
   }
 
-  // Times away are counted from the onset, as the response is.
+  // Times away are relative to the onset, like the response.
   function gone(what, time) {
     if (trial && trial.onset !== null) trial.since[what] ??= time;
   }
   function back(what, time) {
     if (!trial || trial.since[what] === undefined) return;
-    if (trial.away.length < MOST_AWAY) trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
+    if (trial.away.length < MAX_AWAY) trial.away.push({ what, from: trial.since[what] - trial.onset, to: time - trial.onset });
     delete trial.since[what];
   }
   addEventListener("blur", (event) => gone("blur", event.timeStamp));
@@ -265,7 +265,7 @@ const lore = (() => {
     (document.hidden ? gone : back)("hidden", event.timeStamp),
   );
 
-  // An answer that was on its way when the page was closed is sent when it is opened again.
+  // An answer that was not acknowledged before the page was closed is sent when it is reopened.
   function remember(form, side) {
     const { question, timings } = form.elements;
     try {
@@ -297,10 +297,10 @@ const lore = (() => {
     page += 1;
     shown = swapped ? performance.now() : 0;
     if (swapped) {
-      recall(); // it was answered, if only to say that it was not taken
+      recall(); // the server has replied, even if it did not accept the answer
       scrollTo(0, 0);
       stage.querySelector("h1")?.focus({ preventScroll: true });
-      // What became of a practice question.
+      // Feedback on a practice question.
       const note = stage.querySelector(".answered .note");
       document.getElementById("announcement").textContent = note?.textContent || "";
     }
@@ -310,9 +310,9 @@ const lore = (() => {
 
   document.addEventListener("DOMContentLoaded", () => arrive(false));
   document.addEventListener("htmx:after:swap", () => arrive(true));
-  // A page from the browser's memory may show a trial that is long answered.
+  // A page from the back/forward cache may show a trial that has been answered.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-  // Where there is no other way to the server, waiting is all that can be done.
-  return { picture, reconnect: () => wait(1000) };
+  // `reconnect` is replaced by connection.js; without it, loading is retried after a second.
+  return { decodedImage, reconnect: () => wait(1000) };
 })();

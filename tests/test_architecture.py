@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,25 @@ def test_long_modules_say_why_they_are(file):
     text = file.read_text()
     lines = len(text.splitlines())
     assert lines <= MAX_LINES or "One module, though long:" in text, f"{lines} lines"
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `((?:lore_active|server)/[\w/]*)` \| (.*) \|$", re.M)
+
+
+def test_the_architecture_page_names_every_package():
+    packages = {f"{file.parent.relative_to(ROOT)}/" for file in FILES if file.name == "__init__.py"}
+    assert [folder for folder, _ in ROW.findall(PAGE)] == list(dict(ROW.findall(PAGE)))
+    assert set(dict(ROW.findall(PAGE))) == packages
+
+
+def test_modules_that_the_architecture_page_names_exist():
+    paths = re.findall(r"`((?:lore_active|server|docs|tests)/[\w/]+\.\w+)`", PAGE)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    for folder, holds in ROW.findall(PAGE):
+        for name in re.findall(r"`([a-z_]+)`", holds):
+            assert (ROOT / folder / f"{name}.py").exists(), f"{folder}{name}.py"
 
 
 def test_a_read_only_install_falls_back_to_memory(tmp_path):

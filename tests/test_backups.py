@@ -137,7 +137,7 @@ def test_older_backups_make_room_but_one_stays(desk, stage):
         take(desk)
     kept = backups.every(desk.folder)
     desk.answer(stage)
-    with pytest.raises(backups.BackupFailed, match="no room for a backup"):
+    with pytest.raises(backups.BackupFailed, match="not enough space for a backup"):
         take(desk, free=lambda home: 1000)
     assert backups.every(desk.folder) == kept[-1:]
     plenty = 10**12
@@ -236,7 +236,7 @@ def test_the_schedule_says_what_went_wrong_once_and_when_it_is_over(desk, stage)
 
     come_to(lambda: said)
     assert said[0].startswith("The backup of words failed: ") and str(home) in said[0]
-    assert said[0].endswith("Collection goes on.")
+    assert said[0].endswith("Collection continues.")
     home.unlink()
     come_to(lambda: backups.every(desk.folder) and len(said) > 1)
     assert said[1:] == ["Backups of words work again."]

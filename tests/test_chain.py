@@ -155,13 +155,13 @@ ATTACKS = {
         "answers",
         "SELECT 5",
         swap("answers", "seq", 5, 9),
-        r"row 5 and row 9 changed places outside lore-active",
+        r"row 5 and row 9 were swapped outside lore-active",
     ),
     "ids of participants swapped": (
         "participants",
         "SELECT 1",
         swap("participants", "id", 1, 3),
-        r"row 1 and row 3 changed places outside lore-active",
+        r"row 1 and row 3 were swapped outside lore-active",
     ),
     "answer renumbered": (
         "answers",
@@ -217,7 +217,7 @@ def test_an_untouched_study_matches(folder):
     rows = sum(one(folder, f"SELECT count(*) FROM {table}") for table in chain.TABLES)
     assert found["rows_checked"] == rows > 100
     assert found["records_checked"] == one(folder, "SELECT max(id) FROM chain") > 50
-    assert f"{rows} stored rows are as recorded in the hash chain" in run("replay", folder)
+    assert f"{rows} stored rows match the hash chain" in run("replay", folder)
 
 
 def test_places_are_recognised_across_participants(folder):
@@ -228,7 +228,7 @@ def test_places_are_recognised_across_participants(folder):
         "UPDATE answers SET seq = 22 + seq WHERE seq < 0",
     )
     (found,) = named(replayed(folder, 1))
-    assert "answers row 2 and row 20 changed places" in found[2]
+    assert "answers row 2 and row 20 were swapped" in found[2]
 
 
 def test_an_exclusion_without_an_event_is_named_for_what_it_is(folder):
@@ -251,9 +251,9 @@ def test_three_rows_in_turn_are_named(folder):
     )
     found = named(replayed(folder, 1))
     assert [(row, what.partition(";")[0]) for _, row, what in found] == [
-        (3, "answers row 3 holds what was in row 5"),
-        (4, "answers row 4 holds what was in row 3"),
-        (5, "answers row 5 holds what was in row 4"),
+        (3, "answers row 3 has the values of row 5"),
+        (4, "answers row 4 has the values of row 3"),
+        (5, "answers row 5 has the values of row 4"),
     ]
 
 
@@ -346,12 +346,12 @@ def test_rows_put_back_as_they_were_match_again(folder):
         (["UPDATE chain_head SET last = last - 1"],
          ["chain_head says that the chain ends with record {before}, not {last}."]),
         (["DELETE FROM chain_head"],
-         ["chain_head: the row that says where the chain ends is gone."]),
+         ["chain_head: the row that records the end of the chain is missing."]),
         (["UPDATE chain SET note = '{{' WHERE id = 1"],
          ["chain record 1, or the one before it, was changed."]),
         (["UPDATE chain SET entries = X'ff' WHERE id = 20"],
          ["chain record 20, or the one before it, was changed."]),
-        (["DROP TABLE chain"], ["the tables of the chain are gone."]),
+        (["DROP TABLE chain"], ["the tables of the chain are missing."]),
     ],
 )  # fmt: skip
 def test_harm_to_the_chain_itself_is_named(folder, statements, what):
@@ -736,7 +736,7 @@ def test_erasing_hides_nothing_that_was_changed_before(folder):
         ("DELETE FROM chain_salts WHERE participant = 3",
          r"chain_salts row 3 was deleted .*Rows about participant 3 cannot be compared\."),
         ("UPDATE chain_salts SET salt = zeroblob(32) WHERE participant = 0",
-         r"chain_salts row 0 was changed .*Rows about nobody cannot be compared\."),
+         r"chain_salts row 0 was changed .*Rows about no participant cannot be compared\."),
     ],
 )  # fmt: skip
 def test_a_salt_that_was_changed_is_named_and_no_row_accused(folder, statement, what):

@@ -93,7 +93,7 @@ def test_a_method_that_takes_too_long_is_ended_and_said(tmp_path):
     assert one["folds_done"] < 4
     assert told["best"] is None
     spoken = run(path, "--folds", 4, "--seconds", 0.05, "--methods", "lore-cv").stdout
-    assert "stopped after 0.05 s with 0 of 4 folds done" in spoken
+    assert "stopped after 0.05 s after 0 of 4 folds" in spoken
 
 
 def test_no_process_stays_behind_and_a_dead_one_is_said(file):
@@ -128,8 +128,14 @@ def test_a_method_that_fails_is_said(file):
         (["--seconds", "0"], "--seconds is 0, but must be more than 0."),
         (["--components", "0"], "--components is 0, but must be 1 or more."),
         (["--seed", "-1"], "--seed is -1, but must be 0 or more."),
-        (["--methods", "lore,best"], "--methods names 'best', but there are lore, lore-cv, soe,"),
-        (["-o", "picture.png"], "-o is picture.png, but the picture must end in .svg or .html."),
+        (
+            ["--methods", "lore,best"],
+            "--methods has 'best', but must be some of lore, lore-cv, soe,",
+        ),
+        (
+            ["-o", "picture.png"],
+            "-o is picture.png, but the figure's name must end in .svg or .html.",
+        ),
     ],
 )
 def test_wrong_input_gets_one_sentence(file, arguments, words):

@@ -57,7 +57,7 @@ def test_a_sound_study_can_run_and_is_left_as_it_was(study):
     assert report["warnings"] == sum(one["level"] == "warning" for one in found.values())
     for name in ("study", "password", "database", "versions", "SQLite", "port", "server"):
         assert found[name]["level"] == "ok", found[name]
-    assert "files came in" in found["browser reach"]["found"]
+    assert "files loaded in" in found["browser reach"]["found"]
     assert before == {path: path.read_bytes() for path in study.rglob("*") if path.is_file()}
 
 
@@ -72,7 +72,7 @@ def test_everything_wrong_is_said_at_once_and_ends_with_1():
         at = next(at for at, line in enumerate(lines) if line.startswith(beginning))
         assert lines[at + 1].strip().startswith("→ ")
     assert any(line.startswith("ok       browser reach") for line in lines), "with a sample instead"
-    assert lines[-1].endswith("Do not start a study yet.")
+    assert lines[-1].endswith("Fix the problems before you start a study.")
 
 
 def test_a_study_with_mistakes_is_shown_with_them(study):
@@ -85,7 +85,7 @@ def test_a_study_with_mistakes_is_shown_with_them(study):
 def test_a_port_in_use_is_a_problem_but_our_own_server_is_none(study):
     with socket.create_server(("127.0.0.1", 0)) as other:
         found = reach._port("127.0.0.1", other.getsockname()[1])
-    assert (found.level, "cannot be had" in found.found) == ("problem", True)
+    assert (found.level, "is not available" in found.found) == ("problem", True)
     assert reach._port("192.0.2.1", 0).level == "problem"
     assert reach._port("127.0.0.1", 0).level == "ok"
     server = LiveServer(study)

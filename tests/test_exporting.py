@@ -489,7 +489,7 @@ def test_comments_and_names_only_if_asked(folder, tmp_path):
     [
         (("--format", "csv", "--identified"), "--identified is for --format psych-ds"),
         (("--format", "log", "--comments"), "--comments is for --format psych-ds"),
-        (("--format", "psych-ds", "--identified", "--pseudonyms"), "exclude each other"),
+        (("--format", "psych-ds", "--identified", "--pseudonyms"), "cannot be used together"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(folder, tmp_path, options, expected):

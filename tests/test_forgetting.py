@@ -145,7 +145,7 @@ def test_replay_log_and_export_go_on_and_say_so(folder, tmp_path):
     found = json.loads(run("replay", folder, "--verify", "--json"))
     assert found["mismatches"] == [] and found["erased"] == [2] and found["steps_erased"] == 0
     assert found["models_checked"] > 1 and found["fingerprint_match"]
-    assert "Participants erased since: 2." in run("replay", folder, "--verify")
+    assert "Participants erased since then: 2." in run("replay", folder, "--verify")
     run("export", folder, "--format", "all", "--out", tmp_path / "out")
     assert files_with(tmp_path / "out", TRACES) == set()
     written = tmp_path / "out" / "log" / "words.log.jsonl"
@@ -172,7 +172,7 @@ def test_with_their_answers_the_model_is_made_without_them(folder, tmp_path):
     replayed = json.loads(run("replay", folder, "--verify", "--json"))
     assert replayed["mismatches"] == []
     assert replayed["models_checked"] >= 1 and replayed["steps_erased"] > 1
-    assert "used answers that were erased" in run("replay", folder, "--verify")
+    assert "used answers that have been erased" in run("replay", folder, "--verify")
     # And the study can go on: with a new person, a worker, and a replay of all that.
     desk = Desk(folder)
     worker = desk.worker()
@@ -214,7 +214,7 @@ def test_files_made_earlier_are_named(folder):
     assert found["unsearched"] == ["backup.zip"]
     spoken = run("forget", folder, "2", "--answers", "--yes")
     assert "export/csv/answers.csv" in spoken and "backup.zip" in spoken
-    assert "Copies elsewhere are yours to erase" in spoken
+    assert "Erase any other copies yourself" in spoken
 
 
 def test_files_with_answers_are_named_in_every_format(folder):
@@ -238,7 +238,7 @@ def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
     desk.close()
     run("forget", folder, "in-the-middle", "--yes")
     desk = Desk(folder)
-    with pytest.raises(Exception, match="No participant holds this link"):
+    with pytest.raises(Exception, match="This link belongs to no participant"):
         desk.service.visit(stage.participant)
     assert desk.rows("SELECT stage FROM participants WHERE id = 4") == [("expired",)]
     desk.close()
@@ -279,7 +279,7 @@ def test_a_name_that_looks_like_a_number_is_asked_back(folder):
     desk = Desk(folder)
     desk.service.arrive({"survey_code": "2"})
     desk.close()
-    assert "'2' is more than one participant" in run("forget", folder, "2", "--yes", code=2)
+    assert "'2' matches more than one participant" in run("forget", folder, "2", "--yes", code=2)
     assert told("forget", folder, "#2")["participant"] == 2
     assert told("forget", folder, "survey_code=2")["participant"] == 4
 

@@ -1,4 +1,4 @@
-"""The page at the server's own address: which studies it lists, to whom, in which state."""
+"""The start page: which studies it lists, to whom, in which state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_visitor_on_this_machine_finds_all_that_do_not_hide(app):
         PUBLIC,
         # A proxy on the same machine that does not say so, but passes the host on.
         {"base_url": "https://lab.example"},
-        # Somebody in the network who calls this machine theirs.
+        # A visitor in the network who forges a local host name.
         {"environ_overrides": {"REMOTE_ADDR": "192.168.1.9"}, "base_url": "http://localhost"},
         {"environ_overrides": {"REMOTE_ADDR": ""}},
         {"base_url": "http://127.0.0.1.lab.example"},
@@ -88,7 +88,7 @@ def test_the_state_is_what_a_participant_would_meet(app):
     assert state(app, "locally") == "paused"
     served.control.resume("Ada")
     came = served.service.arrive({})
-    # All four answers of the budget are set aside for them.
+    # All four answers of the budget are reserved for them.
     assert state(app, "locally") == "full" and state(app, "everywhere") == "open"
     served.service.visit(came.token)
     served.service.consent(came.token, True)

@@ -323,7 +323,7 @@ def test_secrets_are_compared_in_constant_time_or_by_their_hash():
     guard = (ROOT / "server" / "views" / "access.py").read_text()
     passwords = (ROOT / "server" / "auth" / "passwords.py").read_text()
     access = inspect.getsource(sessions)
-    assert "hmac.compare_digest(given.encode()" in guard
+    assert "hmac.compare_digest(token.encode()" in guard
     assert "hmac.compare_digest(digest, known)" in passwords
     for name in ("session", "end_session", "link_is_good"):
         used = re.findall(rf"access\.{name}\(c, (\w+)", access)

@@ -1,4 +1,4 @@
-"""Answers over real HTTP: many at once, the same one many times, and a database in trouble."""
+"""Answers over real HTTP: many at once, the same one many times, and a database with errors."""
 
 from __future__ import annotations
 

@@ -180,8 +180,8 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     twin.write_bytes(file.read_bytes())
     told = json.loads(run("import", file, desk.folder, "--json"))
     assert (told["answers"], told["by"], told["prior"]) == (30, "name", 1)
-    assert "is in this study already" in run("import", twin, desk.folder, fails=True)
-    assert "is in this study already" in run("import", twin, desk.folder, "--dry-run", fails=True)
+    assert "has already been imported" in run("import", twin, desk.folder, fails=True)
+    assert "has already been imported" in run("import", twin, desk.folder, "--dry-run", fails=True)
     run("import", twin, desk.folder, "--force")
     assert desk.rows("SELECT count(*) FROM prior_answers") == [(60,)]
     said = run("import", "--undo", "abcdef", desk.folder, fails=True)
@@ -189,7 +189,7 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     run("import", "--undo", told["sha256"][:10], desk.folder, "--dry-run")
     assert desk.rows("SELECT sum(taken_out) FROM priors") == [(0,)]
     out = run("import", "--undo", told["sha256"][:10], desk.folder)
-    assert out.count("30 answers taken out.") == 2
+    assert out.count("30 answers removed.") == 2
     assert "there are none." in run("import", "--undo", told["sha256"], desk.folder, fails=True)
     run("import", file, desk.folder)
 
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_said_at_once(desk, tmp_path):
     said = run("import", file, desk.folder, fails=True)
     assert (
         "bad.csv: 2 items are not in this study: 'red' (line 3 and 1 more), 'blue' (line 3); "
-        "the same item stands twice in line 4. Nothing was brought in."
+        "the same item stands twice in line 4. Nothing was imported."
     ) in said
     assert len(said.splitlines()) == 1
     assert desk.rows("SELECT count(*) FROM priors") == [(0,)]

@@ -99,7 +99,7 @@ def test_the_budget_field_takes_plain_digits_within_its_range(client, tmp_path, 
     said = reply.get_json()["problem"]
     start = text if len(text) <= 20 else text[:19]
     assert f"answers is {start!r}"[:-1] in said or f"answers is {text}," in said
-    assert "must be a whole number from 1 to 10000000, written in the digits 0 to 9 alone" in said
+    assert "must be a whole number from 1 to 10000000, written with the digits 0 to 9 only" in said
     assert "Nothing was changed." in said
     assert budget(tmp_path) == before
 

@@ -463,7 +463,7 @@ def test_what_was_read_is_let_go_when_nobody_looks(collected):
     assert watch._reader is reader
     desk.now += 1
     watch.rest()
-    assert watch._reader is not reader and len(watch._reader._history) == 0
+    assert watch._reader is not reader and len(watch._reader._answers) == 0
     again = json.loads(watch.update(True).plain)
     assert again["participants"]["rules"] == json.loads(first.plain)["participants"]["rules"]
     assert again["map"] == json.loads(first.plain)["map"]

@@ -197,7 +197,7 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
     )
     told = json.loads(done.stdout)
     code, message = told.pop("nowhere")
-    assert code == 2 and "say where with --out" in message
+    assert code == 2 and "choose a place with --out" in message
     assert {name: one for name, one in told.items() if one[0] != 0} == {}
     # Without --out, results go to the current folder: the study's own cannot take them.
     assert (out / "words-export" / "csv" / "answers.csv").exists()

@@ -157,7 +157,7 @@ def test_a_changed_value_that_no_backup_has_is_told_of_and_kept(closed):
     change(closed / DATABASE, timings)
     found = recover(closed)
     assert not found["needed"] and found["not_as_recorded"] == 1
-    assert "not as the hash chain recorded them (1)" in run("recover", closed)
+    assert "differ from the hash chain (1)" in run("recover", closed)
 
 
 def test_a_changed_value_is_taken_from_the_backup(made, closed):
@@ -165,7 +165,7 @@ def test_a_changed_value_is_taken_from_the_backup(made, closed):
     change(closed / DATABASE, timings)
     found = recover(closed)
     assert found["complete"] and held(closed / DATABASE) == made.answers
-    assert found["used"][1]["damage"] == "1 of its rows is not as the hash chain recorded it"
+    assert found["used"][1]["damage"] == "1 of its rows differs from the hash chain"
     assert json.loads(run("replay", closed, "--verify", "--json"))["mismatches"] == []
 
 
@@ -184,7 +184,7 @@ def test_nothing_happens_without_a_yes(closed):
         [*COMMAND, "recover", str(closed)], capture_output=True, text=True, stdin=-3
     )
     assert told.returncode == 2 and "add --yes to confirm" in told.stderr
-    assert "Put together from:" in told.stdout
+    assert "Sources:" in told.stdout
     assert recover(closed, "--dry-run")["kept_in"] is None
     assert digests(closed) == before
 
@@ -203,7 +203,7 @@ def test_where_nothing_is_left_it_says_so(closed, content):
 
 
 def test_what_is_not_a_study_is_named(tmp_path):
-    assert "holds no study.toml" in run("recover", tmp_path, "--yes", code=2)
+    assert "contains no study.toml" in run("recover", tmp_path, "--yes", code=2)
 
 
 # ---- what comes back ----------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def test_a_database_that_is_gone_comes_from_the_backup_and_more_may_be_missing(m
     assert len(held(closed / DATABASE)) == made.backed_up
     name = backups.every(closed)[-1].name
     assert found["missing"]["unknown"] == [
-        f"no file tells what was stored since backups/{name} was made"
+        f"no file records what was stored since backups/{name} was made"
     ]
     (closed / DATABASE).unlink()
     assert "More may be missing: no file tells" in run("recover", closed, "--dry-run")

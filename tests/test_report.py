@@ -272,7 +272,7 @@ def test_what_was_written_before_is_replaced_only_if_it_is_a_report(desk, tmp_pa
     precious = tmp_path / "thesis.html"
     precious.write_text("chapter one")
     assert _refused(desk.folder, "-o", precious) == (
-        f"lore-active: {precious} exists and is no report; it is not written over.\n"
+        f"lore-active: {precious} already exists and is not a report; it was not overwritten.\n"
     )
     assert precious.read_text() == "chapter one"
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["report.html", "thesis.html"]

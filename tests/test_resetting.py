@@ -80,7 +80,7 @@ def test_numbers_are_written_for_readers():
 
 
 def test_check_says_what_the_study_holds(folder):
-    assert "It holds: open; 6 simulated answers." in run("check", folder)
+    assert "Data: open; 6 simulated answers." in run("check", folder)
     (told,) = json.loads(run("check", folder, "--json"))["studies"]
     assert told["data"]["simulated"] == told["data"]["answers"] == 6
     (folder / "study.db").write_bytes(b"not a database at all" * 300)
@@ -157,4 +157,4 @@ def test_reset_of_a_damaged_study_keeps_its_files_as_they_are(folder):
 @pytest.mark.parametrize("name", ["study.toml", "study.db"])
 def test_reset_of_what_holds_no_data_says_so(folder, name):
     (folder / name).unlink()
-    assert f"holds no {name}" in run("reset", folder, "--yes", code=2)
+    assert f"contains no {name}" in run("reset", folder, "--yes", code=2)

@@ -158,7 +158,7 @@ def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
     browser.close()
     assert server.stop() == 0
     said = "\n".join(server.lines)
-    assert "take part in a copy of words, which is thrown away at the end" in said
+    assert "take part in a copy of words, which is deleted afterwards" in said
     assert "People answered in the rehearsal of words as well: 1 participant, 1 answer." in said
     kept = list((folder / "backups").glob("rehearsal-*.db"))
     assert len(kept) == 1 and str(kept[0]) in said
@@ -190,9 +190,9 @@ def test_a_rehearsal_that_is_kept(serving, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--in-study"], "--in-study is about bots"),
-        (["--keep", "x"], "--keep is about bots"),
-        (["--bots", "1", "--keep", "x", "--in-study"], "exclude each other"),
+        (["--in-study"], "--in-study requires --bots"),
+        (["--keep", "x"], "--keep requires --bots"),
+        (["--bots", "1", "--keep", "x", "--in-study"], "cannot be used together"),
     ],
 )
 def test_options_of_rehearsals_that_do_not_go_together(tmp_path, arguments, said):

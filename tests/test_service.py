@@ -1,4 +1,4 @@
-"""What participants can do: every way in, through and out, and what must never happen."""
+"""Actions of participants: entries, trials, exits, and what must never happen."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ HURRY = "[session]\ntrials = 100\npractice = 0\nbreak_every = 0\nfeedback = fals
 
 
 def paced(desk, gap_ms):
-    """Somebody who answers as fast as this: how many answers they had given at each reminder."""
+    """For a participant who answers this fast: their number of answers at each reminder."""
     stage, reminded = desk.newcomer(), []
     while stage.kind in ("trial", "slow_down"):
         if stage.kind == "slow_down":
@@ -194,7 +194,7 @@ def test_minutes_left_follow_their_own_pace(tmp_path):
     stage = desk.newcomer()
     for done in range(30):
         assert (stage.minutes is None) == (done < 5)
-        # One long pause is not their pace.
+        # A single long pause does not change the estimate.
         desk.wait(600_000 if done == 12 else 6_000)
         stage = desk.service.answer(stage.participant, stage.trial.token, "left")
     assert stage.minutes == pytest.approx(7.0)
@@ -273,7 +273,7 @@ OWN = {
 
 
 def ways(desk):
-    """Everybody who leaves without having finished, by how they left."""
+    """Participants who leave without having finished, by exit."""
     gone = {}
     came = desk.service.arrive({"PROLIFIC_PID": "no"})
     desk.service.consent(came.token, False)
@@ -430,7 +430,7 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
         *("consent", "instructions", "practice", "practice_feedback", "ready"),
         *("trial", "trial", "break", "trial", "trial", "feedback"),
     ]
-    # A comment is kept, wherever it was written, and so is the way to the exit.
+    # A comment is accepted from either window, and so is the step to the exit.
     assert service.feedback(token, "from an older window").kind == "finished"
     assert service.look(token, 1).kind == "finished"
     assert desk.rows("SELECT feedback FROM participants") == [("from an older window",)]
@@ -507,7 +507,7 @@ def test_what_was_set_aside_for_people_who_left_is_given_to_others(desk):
     desk.now += 11 * 60_000
     stages = [desk.newcomer() for _ in range(3)]
     assert sum(stage.trials for stage in stages) == 15
-    # There is no room any more for the one who comes back; they leave with thanks.
+    # The budget has no room left for the participant who returns.
     assert desk.service.visit(left.participant).kind == "expired"
     for stage in stages:
         finish(desk, stage)

@@ -189,7 +189,7 @@ def supervised(folder, **options):
     running.start()
     try:
         server = made.get(timeout=120)
-        wait_until(lambda: "Ctrl-C stops the server." in said, 120)
+        wait_until(lambda: "Press Ctrl-C to stop." in said, 120)
         yield server, said
     finally:
         over.set()

@@ -387,7 +387,7 @@ def test_center_left_right_answer(tmp_path):
     assert json.loads(result.stdout)["unseen"] == []
     file.write_text(NEXT + "".join(rows) + "p1,2001-01-01 00:00:00,a,b,c,,Random\n")
     told = CliRunner().invoke(main, ["fit", str(file)]).stdout
-    assert "1 row was set aside (practice, checks, skipped, excluded)" in told
+    assert "1 row was left out (practice, catch trials, skipped, excluded)" in told
     assert "300 answers about 12 items" in told
 
 
@@ -501,10 +501,10 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
     assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
     assert "100 rows of simulated participants (bots) were omitted; --simulated" in said
-    assert "set aside" not in said
+    assert "left out" not in said
     told = json.loads(fitted("--json", "--simulated"))
     assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
-    assert "left out" not in fitted("--simulated")
+    assert "omitted" not in fitted("--simulated")
 
 
 def test_a_file_of_simulated_participants_only_names_the_option(tmp_path):
@@ -560,4 +560,4 @@ def test_a_pool_leaves_them_out_and_the_option_needs_a_pool(tmp_path):
     assert "100 rows of simulated participants" in done.stderr
     assert "left out" not in CliRunner().invoke(main, [*arguments, "--simulated"]).stderr
     done = CliRunner().invoke(main, ["simulate", "--simulated"])
-    assert done.exit_code == 2 and "give --pool" in done.stderr
+    assert done.exit_code == 2 and "requires --pool" in done.stderr

@@ -1,4 +1,4 @@
-"""What `new` writes, what `check` and `password` say, and that the manual knows every key."""
+"""Output of `new`, `check` and `password`, and completeness of the manual."""
 
 from __future__ import annotations
 
@@ -138,14 +138,14 @@ def test_every_colour_has_its_own_name_and_catches_are_easy(tmp_path):
 
 
 def test_a_colour_outside_the_gamut_is_refused():
-    with pytest.raises(ValueError, match="outside the gamut"):
+    with pytest.raises(ValueError, match="outside the sRGB gamut"):
         colours.srgb(74, 90, 0)
 
 
 def test_new_writes_a_study_and_shows_its_password_once(tmp_path):
     told = run("new", tmp_path / "mine", "--demo", "colours", "--seed", 11)
     assert told.returncode == 0, told.stderr
-    password = re.search(r"only now:  (\S+)", told.stdout)[1]
+    password = re.search(r"only once\):  (\S+)", told.stdout)[1]
     assert verify(tmp_path / "mine", password)
     assert f"lore-active serve {tmp_path / 'mine'}" in told.stdout
     assert load(tmp_path / "mine").settings.seed == 11
@@ -181,7 +181,7 @@ def test_check_prints_every_problem_or_a_summary(tmp_path):
     told = run("check", good)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == (
-        "good is ready: 4 items (4 text), 0 catch questions, 80 trials a person, at most 4000 "
+        "good is ready: 4 items (4 text), 0 catch questions, 80 trials per participant, at most 4000 "
         "answers.\n"
     )
     told = run("check", bad)
@@ -278,7 +278,7 @@ def test_password_sets_a_new_one(tmp_path):
     assert "5 characters" in told.stderr
     told = run("password", tmp_path)
     assert told.returncode == 2
-    assert "holds no study.toml" in told.stderr
+    assert "contains no study.toml" in told.stderr
 
 
 def test_defaults_are_within_their_own_rules():

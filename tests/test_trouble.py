@@ -106,7 +106,7 @@ def test_poisoned_rows_are_set_aside_and_named_and_the_rest_is_learnt_from(desk)
     before = worker.learner.counted
     assert worker.turn()
     assert worker.learner.counted > before + 10
-    assert f"Question {question} cannot be used: it is about items (7777, " in worker.trouble
+    assert f"Question {question} cannot be used: it has items (7777, " in worker.trouble
     assert set_aside(desk) == [("question", question), ("answer", answer)]
     # The study goes on, a restarted worker leaves the same rows out, and so does a replay.
     collect(desk, worker, 10)
@@ -142,7 +142,7 @@ def test_a_damaged_snapshot_is_no_loss(desk, capsys):
     step, document, arrays = desk.database.read(journal.snapshot)
     assert worker._replayed((step, document, arrays))[0] == worker.last
     held = dict(np.load(io.BytesIO(arrays)))
-    held["asker_embedding"] = np.full_like(held["asker_embedding"], np.nan)
+    held["acquisition_embedding"] = np.full_like(held["acquisition_embedding"], np.nan)
     packed = io.BytesIO()
     np.savez(packed, **held)
     noise = np.random.default_rng(1).bytes(len(arrays))
@@ -165,7 +165,7 @@ def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(de
     )
     worker.learner._model = replace(model, acquisition=nonsense)
     collect(desk, worker, 1, every=100)
-    with pytest.raises(NotANumber, match="no numbers"):
+    with pytest.raises(NotANumber, match="not finite"):
         worker.turn()
     assert desk.rows("SELECT max(id) FROM steps") == [(good.id,)]
     again = desk.worker()
@@ -240,7 +240,7 @@ def test_hanging_or_out_of_memory_the_worker_is_started_again_while_people_answe
         command, child.command = child.command, [sys.executable, "-c", WAIT]
         os.kill(pid, signal.SIGSTOP)
         wait_until(lambda: health()[1] == 1)
-        assert "did not move for 8 s" in health()[2]
+        assert "sent no heartbeat for 8 s" in health()[2]
         answered = len(client.acknowledged)
         wait_until(lambda: len(client.acknowledged) > answered + 20)
         seen, child.command = steps(), command

@@ -99,7 +99,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     assert later.what_if.stopped_at > later.original.stopped_at
     assert later.answers_missing == later.what_if.stopped_at - later.original.stopped_at
     assert (
-        "Answers missing at the original's stop"
+        "Further answers needed after the original stop"
         in list(what_if_table(later, change, desk.study))[-1]
     )
 
@@ -157,21 +157,21 @@ def test_everything_wrong_is_said_at_once(desk):
         "restore; did you mean stopping.audits?",
         "stop.confidense is unknown, ",
         "restore; did you mean stopping.confidence?",
-        "budget.answers is a key of study.toml that changes nothing about answers already given, ",
+        "budget.answers is a key of study.toml that does not affect answers already collected, ",
         "wholly.else is unknown, but every key must be one of ",
         'stopping.audits is "two", but must be a whole number from 1 to 100.',
         'stopping.confidence is "1", but must be a number of 0.5 or more and below 1.0.',
         'exclude is "P7", but participants are named by their number (1 to 6; ',
         'exclude is "nobody"',
-        "restore is also 1, but nobody can be both excluded and restored.",
-        "lonely is a lone word, but must be key=value",
+        "restore is also 1, but a participant cannot be both excluded and restored.",
+        "lonely is without a value, but must be key=value",
         "lam is given twice (2), but may be given once.",
     ):
         assert words in told.output, words
     assert told.output.count("\n") == 14
     for arguments, words in (
-        (["lam=1"], "'lam=1' stands alone; settings to suppose follow --what-if."),
-        (["--verify", "--what-if", "lam=1"], "exclude each other"),
+        (["lam=1"], "Unexpected argument 'lam=1'; give settings after --what-if."),
+        (["--verify", "--what-if", "lam=1"], "cannot be used together"),
     ):
         told = CliRunner().invoke(main, ["replay", str(desk.folder), *arguments])
         assert (told.exit_code, words in told.output) == (2, True)

@@ -44,6 +44,8 @@ def test_nothing_is_missing_and_nothing_is_there_that_should_not_be(unpacked):
             if file.is_file() and not file.name.startswith("."):
                 assert f"server/{file.relative_to(ROOT)}" in names
     assert "server/store/schema.sql" in names
+    # Type checkers use the annotations of a package only where this file is.
+    assert {"lore_active/py.typed", "server/py.typed"} <= names
     assert any(name.startswith("server/store/migrations/0002") for name in names)
     assert not any(name.startswith(("tests", "benchmarks", "docs", ".")) for name in names)
 

@@ -102,7 +102,7 @@ def test_a_journal_that_does_not_come_out_again_is_noticed_and_the_study_goes_on
     desk.open()
     worker = desk.worker()
     ((detail,),) = desk.rows("SELECT detail FROM events WHERE kind = 'rebuilt'")
-    assert "came out differently" in detail
+    assert "could not be reproduced" in detail
     version = worker.last.version
     collect(desk, worker, 1)
     assert worker.last.version > version

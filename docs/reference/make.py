@@ -1,4 +1,4 @@
-"""Pages of the reference that follow from the code: commands, columns, modules, stages, …
+"""Generate the reference pages from the code: commands, columns, URLs, modules, stages.
 
 Run from the project's folder: python -m docs.reference.make. A test checks that they are current.
 """
@@ -49,12 +49,12 @@ from server.study.samples.template import write_study
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-NOTE = "*This page is made from the code by `make reference`.*"
+NOTE = "*This page is generated from the code by `make reference`.*"
 ORDER = (
     *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
     *("replay", "import", "reset", "forget", "recover", "compare", "fit", "simulate"),
 )
-PEOPLE = {"anybody": "anybody", "experimenter": "experimenter", "reader": "link for looking"}
+PEOPLE = {"anybody": "anyone", "experimenter": "experimenter", "reader": "view-only link"}
 
 
 def pages() -> dict[str, str]:
@@ -81,15 +81,15 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def stages() -> Iterator[str]:
-    """What is said of a study, stage by stage, and the criteria that it speaks of."""
+    """The stages of a study with their messages, and the criteria."""
     yield from ["# Stages of a study", "", NOTE, ""]
     yield from [
         "The monitor, the report and its methods text, `replay`, `simulate` and `Learner.verdict`",
-        "say the same of a study. What they say follows from this table: a study is in the first",
-        "stage whose condition applies. Figures stand in place of the braces. `{Dimensions}` is",
-        "the number of dimensions reported: *two dimensions*, *two or three dimensions* where it",
-        "is wavering (*up to three*, if none was reported in between), *at least one dimension*",
-        "where held-out answers cannot tell how many.",
+        "describe a study in the same words, which come from this table. A study is in the first",
+        "stage whose condition applies. Figures replace the braces. `{Dimensions}` is the number",
+        "of dimensions reported: *two dimensions*; *two or three dimensions* if it changes between",
+        "audits (*up to three*, if some reported none); *at least one dimension* if held-out",
+        "answers do not determine how many.",
         "",
     ]
     rows = (
@@ -99,15 +99,15 @@ def stages() -> Iterator[str]:
     yield from _table(heads, rows)
     yield from [
         "While collection is paused, has not started or has ended, the explanation says so; also",
-        "if all answers are imported, or some are simulated. With a number of dimensions, the",
-        "prequential accuracy stands beside the headline, with its 95 % confidence interval and",
-        "the chance level: the share of the last 200 random questions that the map of the time",
-        "predicted correctly before they were answered. Without one there is no map, and so no",
-        "accuracy.",
+        "if all answers are imported, or some are simulated. Once a number of dimensions is",
+        "reported, the prequential accuracy is shown with the headline, with its 95 % confidence",
+        "interval and the chance level: the share of the last 200 random questions that the map at",
+        "the time predicted correctly before they were answered. Before that there is no map, and",
+        "so no accuracy.",
         "",
         "“Possibly some structure” is a hint, not a finding: predictions are compared with chance",
-        "at every audit, and answers that are mere guesses pass that criterion now and then. A",
-        "number of dimensions is reported from [much stricter thresholds](../learner.md) on.",
+        "at every audit, and answers that are mere guesses meet that criterion now and then. For a",
+        "number of dimensions to be reported, [thresholds are much stricter](../learner.md).",
         "",
         "## Criteria",
         "",
@@ -130,7 +130,7 @@ def commands() -> Iterator[str]:
     yield from ["# Commands", "", NOTE, ""]
     yield from [
         "Every command takes `-h` or `--help`. Those that compute take `--json`: one JSON object,",
-        "or one a line, on standard output and nothing else there. Bad input ends with exit code 2",
+        "or one per line, on standard output and nothing else. Bad input ends with exit code 2",
         "and one sentence on standard error. `lore-active --version` prints the version.",
         "",
     ]
@@ -153,7 +153,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _names(option: click.Option, context: click.Context) -> str:
-    """As it is typed; which values there are stands with the meaning."""
+    """The option as it is typed; its possible values are listed with the meaning."""
     if option.is_flag:
         kind = ""
     elif isinstance(option.type, click.Choice):
@@ -187,12 +187,12 @@ def _default(option: click.Option, context: click.Context) -> str:
 
 
 def columns() -> Iterator[str]:
-    """Every file that can be taken out of a study, with every column."""
+    """Every exported file, with every column."""
     yield from ["# Columns of every export", "", NOTE, ""]
     yield from [
         "`lore-active export DIR --format FORMAT` writes the files below; most folders also have",
         "their own data dictionary. Texts are UTF-8, times UTC. Texts that a spreadsheet would run",
-        "as a formula begin with an apostrophe. The monitor's page offers some of them, too:",
+        "as a formula begin with an apostrophe. Some files can be downloaded from the monitor:",
         "",
     ]
     yield from _table(
@@ -207,11 +207,13 @@ def columns() -> Iterator[str]:
         ("items.csv", items),
     ):
         yield from _file(file, ((name, MEANINGS[name]) for name in names))
-    yield from _file("prior.csv (if answers were brought in)", _prior("csv"))
+    yield from _file("prior.csv (if answers were imported)", _prior("csv"))
     yield from _file("embedding.csv", EMBEDDING.items())
     yield from _file("events.jsonl", EVENTS.items())
     yield from ["Kinds of events:", ""]
-    yield from _table(("kind", "meaning"), ((f"`{one}`", words) for one, words in KINDS.items()))
+    yield from _table(
+        ("kind", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in KINDS.items())
+    )
     yield from ["## triplettools", ""]
     for file, names in (
         ("STUDY_triplettools.csv", TRIPLETTOOLS),
@@ -219,7 +221,7 @@ def columns() -> Iterator[str]:
         ("STUDY_triplettools_embedding.csv", TRIPLETTOOLS_EMBEDDING),
     ):
         yield from _file(file, ((name, MEANINGS[name]) for name in names))
-    yield from _file("STUDY_prior.csv (if answers were brought in)", _prior("triplettools"))
+    yield from _file("STUDY_prior.csv (if answers were imported)", _prior("triplettools"))
     yield from ["## salmon", ""]
     yield from _file("STUDY_responses.csv", ((name, MEANINGS[name]) for name in SALMON))
     yield from [
@@ -228,10 +230,10 @@ def columns() -> Iterator[str]:
         "per dimension.",
         "",
     ]
-    yield from _file("STUDY_prior.csv (if answers were brought in)", _prior("salmon"))
+    yield from _file("STUDY_prior.csv (if answers were imported)", _prior("salmon"))
     yield from ["## cblearn", ""]
     yield from _file("STUDY_triplets.npz", ARRAYS.items())
-    yield from _file("STUDY_prior_triplets.npz (if answers were brought in)", PRIOR_ARRAYS.items())
+    yield from _file("STUDY_prior_triplets.npz (if answers were imported)", PRIOR_ARRAYS.items())
     yield from [
         "## psych-ds",
         "",
@@ -261,8 +263,8 @@ def columns() -> Iterator[str]:
     yield from ["`row` of a line whose `kind` is …", ""]
     for table, names in _stored().items():
         yield from [f"**{table}**", ""]
-        found = sorted(set(names) - {SECRET.get(table)})
-        yield from _table(("field", "meaning"), ((f"`{n}`", ROWS[table][n]) for n in found))
+        fields = sorted(set(names) - {SECRET.get(table)})
+        yield from _table(("field", "meaning"), ((f"`{n}`", ROWS[table][n]) for n in fields))
     yield from ["## What `lore-active fit --out` writes", ""]
     yield from _file("embedding.csv", EMBEDDING.items())
     yield from _file("fit.json", FIT.items())
@@ -274,29 +276,29 @@ def _prior(name: str) -> Iterator[tuple[str, str]]:
 
 def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield from [f"### {name}", ""]
-    yield from _table(("column", "meaning"), ((f"`{column}`", words) for column, words in rows))
+    yield from _table(("column", "meaning"), ((f"`{column}`", meaning) for column, meaning in rows))
 
 
 def _stored() -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory() as home:
         app = _application(Path(home))
         (served,) = app.extensions["studies"].values()
-        found: dict[str, dict[str, str]] = served.database.read(
+        stored: dict[str, dict[str, str]] = served.database.read(
             lambda c: {table: archive.columns(c, table) for table in archive.LOGGED}
         )
         served.database.close()
-    return found
+    return stored
 
 
-# ---- addresses ----------------------------------------------------------------------------------
+# ---- URLs ---------------------------------------------------------------------------------------
 
 
 def endpoints() -> Iterator[str]:
-    """Every address that the server answers, from its own map."""
-    yield from ["# Addresses", "", NOTE, ""]
+    """Every URL that the server answers, from its own map."""
+    yield from ["# URLs", "", NOTE, ""]
     yield from [
-        "`<study>` is the name of the study's folder. Anything else is answered with 404. What the",
-        "monitor's data holds is in [the monitor's data](../monitor-api.md).",
+        "`<study>` is the name of the study's folder. Any other URL gets 404. The fields of the",
+        "monitor's data are in [the monitor's JSON data](../monitor-api.md).",
         "",
     ]
     with tempfile.TemporaryDirectory() as home:
@@ -307,12 +309,12 @@ def endpoints() -> Iterator[str]:
             served.database.close()
     for title, belongs in (
         ("For participants", lambda path: path.startswith("/s/")),
-        ("For experimenters and lookers", lambda path: path.startswith("/monitor")),
-        ("For everybody", lambda path: not path.startswith(("/s/", "/monitor"))),
+        ("For experimenters and view-only links", lambda path: path.startswith("/monitor")),
+        ("For everyone", lambda path: not path.startswith(("/s/", "/monitor"))),
     ):
         yield from [f"## {title}", ""]
         chosen = [row[1:] for row in rows if belongs(row[0])]
-        yield from _table(("address", "method", "who", "what"), chosen)
+        yield from _table(("URL", "method", "who", "what"), chosen)
 
 
 def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
@@ -320,20 +322,20 @@ def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
     methods = ", ".join(sorted(rule.methods - {"HEAD", "OPTIONS"}))
     who = ", ".join(PEOPLE[one] for one in getattr(view, "open_to", ("anybody",)))
     if rule.endpoint == "static":
-        words = "Scripts, styles and icons."
+        purpose = "Scripts, styles and icons."
     else:
-        words = (view.__doc__ or "").strip().splitlines()[0]
+        purpose = (view.__doc__ or "").strip().splitlines()[0]
     path = re.sub(r"<(?:[^:<>]+:)?(\w+)>", r"<\1>", rule.rule)
-    return rule.rule, f"`{path}`", methods, who, words
+    return rule.rule, f"`{path}`", methods, who, purpose
 
 
 # ---- modules ------------------------------------------------------------------------------------
 
 
 def modules() -> Iterator[str]:
-    """Every module with its first line, folder by folder."""
+    """Every module with its purpose, folder by folder."""
     yield from ["# Modules", "", NOTE, ""]
-    yield from ["What each module is for, in its own first line.", ""]
+    yield from ["The purpose of each module, from the first line of its docstring.", ""]
     for package in ("lore_active", "server"):
         files = sorted((ROOT / package).rglob("*.py"))
         for folder in dict.fromkeys(file.parent for file in files):
@@ -345,9 +347,9 @@ def modules() -> Iterator[str]:
 
 
 def _first(file: Path) -> str:
-    """The first paragraph of a module's text."""
+    """The first paragraph of a module's docstring."""
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    assert text, f"{file} does not say what it is for"
+    assert text, f"{file} has no docstring"
     return " ".join(text.split("\n\n")[0].split())
 
 
@@ -359,4 +361,4 @@ def _application(home: Path) -> Flask:
 if __name__ == "__main__":
     for name, text in pages().items():
         (HERE / name).write_text(text.rstrip() + "\n", encoding="utf-8")
-        print(f"written: docs/reference/{name}")
+        print(f"Wrote docs/reference/{name}")

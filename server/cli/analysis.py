@@ -1,4 +1,4 @@
-"""The commands `fit` and `compare`: an embedding of answers, LORE beside other methods."""
+"""The commands `fit` and `compare`: embed answers, and compare LORE with other methods."""
 
 from __future__ import annotations
 
@@ -32,25 +32,29 @@ from server.store import imports, journal
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--items", type=int, help="Number of items; the highest number that occurs if not given."
+    "--items",
+    type=int,
+    help="Number of items; inferred from the answers by default.",
 )
 @click.option(
-    "--lam", type=float, default=0.01, show_default=True, help="Weight of the rank penalty."
+    "--lam", type=float, default=0.01, show_default=True, help="Weight of the rank penalty (λ)."
 )
 @click.option(
-    "--components", type=int, default=15, show_default=True, help="Most dimensions considered."
+    "--components", type=int, default=15, show_default=True, help="Maximum number of dimensions."
 )
 @click.option(
     "--seed",
     type=int,
-    help="Start from random coordinates of this seed; spectral start if not given.",
+    help="Seed of a random initialisation; spectral initialisation by default.",
 )
 @click.option(
     "--simulated",
     is_flag=True,
     help="Include answers of simulated participants (bots), which are left out otherwise.",
 )
-@click.option("--trim", is_flag=True, help="Also try to do without the weakest dimension.")
+@click.option(
+    "--trim", is_flag=True, help="Also test whether the weakest dimension can be dropped."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -106,18 +110,21 @@ def _print_fit(
     result: dict[str, Any], note: str, out: Path | None, echo: Callable[[str], None]
 ) -> None:
     if result["rank"] == 0:
-        echo(f"No dimension pays at lambda {result['lambda']:g}: rank 0. Try a smaller --lam.")
+        echo(
+            f"Rank 0: at lambda {result['lambda']:g}, no dimension outweighs its penalty. "
+            "Try a smaller --lam."
+        )
     else:
-        many = "dimension" if result["rank"] == 1 else "dimensions"
+        noun = "dimension" if result["rank"] == 1 else "dimensions"
         values = ", ".join(f"{value:.3g}" for value in result["singular_values"])
-        echo(f"{result['rank']} {many} (singular values {values})")
+        echo(f"{result['rank']} {noun} (singular values {values})")
     echo(
-        f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding agrees "
-        f"with {100 * result['train_accuracy']:.1f} % of them"
+        f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding fits "
+        f"{100 * result['train_accuracy']:.1f} % of them"
     )
     if result["set_aside"]:
         rows = "row was" if result["set_aside"] == 1 else "rows were"
-        echo(f"{result['set_aside']} {rows} set aside (practice, checks, skipped, excluded)")
+        echo(f"{result['set_aside']} {rows} left out (practice, catch trials, skipped, excluded)")
     if left_out := simulated_note(result["simulated_left_out"]):
         echo(left_out)
     state = "converged" if result["converged"] else "NOT converged"
@@ -128,23 +135,28 @@ def _print_fit(
     if note:
         echo(note)
     if out is not None:
-        echo(f"written: {out / 'embedding.csv'}, {out / 'fit.json'}")
+        echo(f"Wrote {out / 'embedding.csv'} and {out / 'fit.json'}")
 
 
 def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
-    """The answers of a file, or those that count in a study; and what was left out of a file."""
+    """Read the answers of a file or those a study's model uses; also say what a file left out."""
     if not path.is_dir() and not is_log(path):
         table = read_table(path, simulated)
         return as_triplets(table), simulated_note(table.simulated_left_out)
     if simulated:
         raise InvalidParameter(
-            "--simulated is for files: of a study, the answers that count for its model are taken."
+            "--simulated applies to files only; from a study, the answers that its model "
+            "uses are read."
         )
     with opened(path) as (study, database, _):
-        given = database.read(journal.counted)
+        answers = database.read(journal.counted)
         rows = [
             *database.read(imports.counted),
-            *((one.anchor, one.nearer, one.farther) for one in given if not one.excluded),
+            *(
+                (answer.anchor, answer.nearer, answer.farther)
+                for answer in answers
+                if not answer.excluded
+            ),
         ]
         labels = [item.key for item in study.items]
         return as_triplets(rows, len(study.items), labels=labels), ""
@@ -152,7 +164,9 @@ def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
 
 @click.command(name="compare")
 @click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path, exists=True))
-@click.option("--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")
+@click.option(
+    "--folds", type=int, default=5, show_default=True, help="Number of cross-validation folds."
+)
 @click.option(
     "--seconds", type=float, default=600.0, show_default=True, help="Time limit for each method."
 )
@@ -167,16 +181,21 @@ def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
     type=int,
     default=15,
     show_default=True,
-    help="Dimensions of methods that do not choose them; the most that LORE considers.",
+    help="Number of dimensions of methods with a fixed number, and LORE's maximum.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of folds and fits.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of folds and fits."
+)
 @click.option(
     "--simulated",
     is_flag=True,
     help="Include answers of simulated participants (bots) in FILE, which are left out otherwise.",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Picture: .svg or .html."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a figure, as .svg or .html.",
 )
 @options.sweep
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -193,48 +212,48 @@ def compare(
     scheduler: str | None,
     as_json: bool,
 ) -> None:
-    """Put LORE beside other methods: held-out accuracy, rank and seconds.
+    """Compare LORE with other methods: held-out accuracy, rank and run time.
 
-    Methods run one after another, unless --jobs or --scheduler spreads them; seconds of methods
-    that ran side by side say less.
+    Methods run one after another unless --jobs or --scheduler is given; run times of methods that
+    ran in parallel are less comparable.
     """
     if out is not None and out.suffix.lower() not in (".svg", ".html"):
-        raise InvalidParameter(f"-o is {out}, but the picture must end in .svg or .html.")
+        raise InvalidParameter(f"-o is {out}, but the figure's name must end in .svg or .html.")
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
     answers, left_out = _answers(path, simulated)
     with running(jobs, scheduler):
         spread = jobs is not None or scheduler is not None
         results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
-    told = verdict(results)
-    notes = _notes(answers, results, told, folds)
+    summary = verdict(results)
+    notes = _notes(answers, results, summary, folds)
     if left_out:
         notes.append(f"{left_out}.")
     if out is not None:
         title = f"Methods compared on {path.name}"
-        picture = (
+        figure = (
             drawing.svg(results, folds, title)
             if out.suffix.lower() == ".svg"
             else drawing.html(results, folds, title, notes)
         )
-        out.write_text(picture, encoding="utf-8")
+        out.write_text(figure, encoding="utf-8")
     if as_json:
-        found = {
+        report = {
             "n_objects": answers.n_objects,
             "n_triplets": len(answers),
             "folds": folds,
             "components": components,
             "seed": seed,
             "limit_seconds": seconds,
-            **told,
-            "methods": [one.figures() for one in results],
+            **summary,
+            "methods": [result.figures() for result in results],
         }
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(report))
         return
     for line in [*_table(results, folds), "", *notes]:
         click.echo(line)
     if out is not None:
-        click.echo(f"written: {out}")
+        click.echo(f"Wrote {out}")
 
 
 def _progress(name: str, done: int, of: int) -> None:
@@ -245,33 +264,33 @@ def _progress(name: str, done: int, of: int) -> None:
 
 
 def _done() -> None:
-    """Clear what an ended method left of its line."""
+    """Clear the progress line of a method that ended early."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _table(results: list[Result], folds: int) -> list[str]:
     lines = [f"{'method':24s} {'accuracy, %':>14s} {'rank':>5s} {'seconds':>8s}"]
-    for one in drawing.ordered(results):
+    for result in drawing.ordered(results):
         cells = drawing
         lines.append(
-            f"{one.name:24s} {cells.percent(one):>14s} {cells.rank(one):>5s} "
-            f"{cells.seconds(one):>8s}  {cells.note(one, folds)}".rstrip()
+            f"{result.name:24s} {cells.percent(result):>14s} {cells.rank(result):>5s} "
+            f"{cells.seconds(result):>8s}  {cells.note(result, folds)}".rstrip()
         )
     return lines
 
 
 def _notes(
-    answers: Triplets, results: list[Result], told: dict[str, str | None], folds: int
+    answers: Triplets, results: list[Result], summary: dict[str, str | None], folds: int
 ) -> list[str]:
     lines = [
-        f"{len(answers):,} answers about {answers.n_objects} items, {folds} folds; answers to one "
-        "question are never in both parts. Accuracy is of held-out answers, ± its standard error "
-        "over folds; seconds are of one fit on one core."
+        f"{len(answers):,} answers about {answers.n_objects} items, {folds} folds; answers to the "
+        "same question are always in the same fold. Accuracy: held-out answers, ± standard error "
+        "over folds. Seconds: one fit on one core."
     ]
-    names = {one.method: one for one in results}
-    if told["best"] is not None and told["simplest"] is not None:
-        best, simplest = names[told["best"]], names[told["simplest"]]
+    names = {result.method: result for result in results}
+    if summary["best"] is not None and summary["simplest"] is not None:
+        best, simplest = names[summary["best"]], names[summary["simplest"]]
         lines.append(
             f"Most accurate: {best.name}. Lowest rank within one point of it: {simplest.name} "
             f"({drawing.rank(simplest)})."

@@ -1,4 +1,4 @@
-"""The commands `new`, `check`, `password` and `reset`: making a study, and clearing it."""
+"""The commands `new`, `check`, `password` and `reset`: creating, checking and clearing a study."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ FOLDER = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--demo", type=click.Choice(["colours"]), help="Begin with this demonstration.")
+@click.option("--demo", type=click.Choice(["colours"]), help="Start from this demo study.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**53 - 1),
-    help="Where the study's chance comes from; drawn and written down if not given.",
+    help="Random seed of the study; drawn at random and stored in study.toml by default.",
 )
 def new(folder: Path, demo: str | None, seed: int | None) -> None:
-    """Write a new study into DIR: commented settings and sample stimuli that run as they are."""
+    """Create a study in DIR, with commented settings and sample stimuli, ready to run."""
     chosen = secrets.randbelow(2**31) if seed is None else seed
     write_study(folder, "colours" if demo == "colours" else "foods", chosen)
     password = generate()
     set_password(folder, password)
     place = quote(str(folder))
-    click.echo(f"A new study is in {printable(str(folder))}. Its settings are in study.toml.")
-    click.echo(f"\nThe experimenter's password, shown only now:  {password}\n")
+    click.echo(f"Created a study in {printable(str(folder))}. Its settings are in study.toml.")
+    click.echo(f"\nThe experimenter's password (shown only once):  {password}\n")
     click.echo("Next:")
     click.echo(f"  lore-active check {place}    after every change")
     click.echo(f"  lore-active serve {place}    to run it")
@@ -53,11 +53,11 @@ def new(folder: Path, demo: str | None, seed: int | None) -> None:
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--stdin", is_flag=True, help="Take the first line of standard input instead.")
+@click.option("--stdin", is_flag=True, help="Read the password from standard input (first line).")
 def password(folder: Path, stdin: bool) -> None:
-    """Set a new experimenter's password for the study in DIR, and show it once."""
+    """Set a new experimenter password for the study in DIR and show it once."""
     if not (folder / "study.toml").is_file():
-        raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
+        raise InvalidParameter(f"{folder} contains no study.toml, so it is not a study folder.")
     if stdin:
         line = sys.stdin.buffer.readline()
         set_password(folder, line.decode(errors="surrogateescape").rstrip("\r\n"))
@@ -65,7 +65,7 @@ def password(folder: Path, stdin: bool) -> None:
         return
     fresh = generate()
     set_password(folder, fresh)
-    click.echo(f"The new experimenter's password, shown only now:  {fresh}")
+    click.echo(f"The new experimenter's password (shown only once):  {fresh}")
 
 
 @click.command()
@@ -73,9 +73,9 @@ def password(folder: Path, stdin: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Report everything that keeps the studies in DIR... from running; exit code 2 if anything.
+    """Validate the studies in DIR...: report every problem, and exit with code 2 if there is any.
 
-    Warnings name settings that work but may not be meant; they do not change the exit code.
+    Warnings point out valid settings that may be unintended; they do not change the exit code.
     """
     reports = []
     for folder in folders:
@@ -87,14 +87,14 @@ def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
             problems = error.problems
         reports.append(_report(folder, study, problems))
         if not as_json:
-            # With one study there is no question whose file is meant.
+            # With a single study it is clear whose file is meant.
             where = f"{printable(str(folder))}: " if len(folders) > 1 else ""
             for problem in problems:
                 click.echo(f"{where}{problem}")
             if study is not None:
-                click.echo(where + _words(study))
+                click.echo(where + _summary_line(study))
                 if held := reports[-1]["data"]:
-                    click.echo(f"{where}It holds: {held['text']}.")
+                    click.echo(f"{where}Data: {held['text']}.")
                 if unreadable := reports[-1]["data_problem"]:
                     click.echo(f"{where}Warning: its data cannot be read: {unreadable}")
                 for caution in cautions(study.settings):
@@ -128,8 +128,8 @@ def _report(
 
 
 def _data(study: LoadedStudy | None) -> dict[str, Any]:
-    """What the study holds already."""
-    # Studies are mostly checked before they have begun; then nothing of this is needed.
+    """Summarise the data that the study already holds."""
+    # Most studies are checked before they start; importing this would only slow that down.
     if study is None or not (study.folder / "study.db").exists():
         return {"data": None, "data_problem": ""}
     from server.clock import now
@@ -146,7 +146,7 @@ def _data(study: LoadedStudy | None) -> dict[str, Any]:
 
 
 def summary(study: LoadedStudy) -> dict[str, Any]:
-    """A study in a few numbers."""
+    """Summarise a study in a few numbers."""
     settings = study.settings
     return {
         "name": study.name,
@@ -162,51 +162,51 @@ def summary(study: LoadedStudy) -> dict[str, Any]:
     }
 
 
-def _words(study: LoadedStudy) -> str:
-    found = summary(study)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["kinds"].items())
-    people = found["budget"]["participants"]
-    most = f" from at most {people} people" if people else ""
+def _summary_line(study: LoadedStudy) -> str:
+    counts = summary(study)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts["kinds"].items())
+    participants = counts["budget"]["participants"]
+    at_most = f" from at most {participants} participants" if participants else ""
     return (
-        f"{study.name} is ready: {found['items']} items ({kinds}), {found['catches']} catch "
-        f"questions, {found['trials']} trials a person, at most {found['budget']['answers']} "
-        f"answers{most}."
+        f"{study.name} is ready: {counts['items']} items ({kinds}), {counts['catches']} "
+        f"catch questions, {counts['trials']} trials per participant, at most "
+        f"{counts['budget']['answers']} answers{at_most}."
     )
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def reset(folder: Path, yes: bool, as_json: bool) -> None:
-    """Clear the data of the study in DIR, so that it begins again; settings and stimuli stay.
+    """Clear the data of the study in DIR so that it can start over; settings and stimuli stay.
 
-    Participants, answers, models, the log and view-only links go; the password stays. All of it is
-    first moved to DIR/backups, and the command says where. Stop the server first.
+    Clears participants, answers, models, the log and view-only links; keeps the password.
+    Everything is first moved to DIR/backups, and the command says where. Stop the server first.
     """
     if not (folder / "study.toml").is_file():
-        raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
+        raise InvalidParameter(f"{folder} contains no study.toml, so it is not a study folder.")
     if not (folder / DATABASE).exists():
-        raise InvalidParameter(f"{folder} holds no {DATABASE}, so there is nothing to reset.")
+        raise InvalidParameter(f"{folder} contains no {DATABASE}, so there is nothing to reset.")
     hold = ProcessLock(folder)
     try:
         held = _held(folder)
         if not yes:
             what = "data that cannot be read" if held is None else str(held)
-            confirm(f"{folder} holds: {what}. Clear it (a backup is kept)?")
+            confirm(f"{folder} contains: {what}. Clear it (a backup is kept)?")
         kept = clear(folder)
     finally:
         hold.release()
     if as_json:
-        told = {"kept": str(kept), "held": None if held is None else held.plain()}
-        click.echo(json.dumps(told))
+        result = {"kept": str(kept), "held": None if held is None else held.plain()}
+        click.echo(json.dumps(result))
         return
-    click.echo(f"{folder} is empty again. What it held is in {kept}.")
-    click.echo(f"To bring it back, put {kept / DATABASE} in the place of {folder / DATABASE}.")
+    click.echo(f"Cleared {folder}. Its previous data are in {kept}.")
+    click.echo(f"To restore them, copy {kept / DATABASE} to {folder / DATABASE}.")
 
 
 def _held(folder: Path) -> StudyContents | None:
-    """What there is to lose, as far as it can be read."""
+    """Summarise the data about to be cleared, if they can be read."""
     try:
         return of_folder(folder, now)
     except LoreError:

@@ -1,4 +1,4 @@
-"""The commands `export` and `import`: a study's data out, answers and logs from elsewhere in."""
+"""The commands `export` and `import`: write a study's data, read answers and logs."""
 
 from __future__ import annotations
 
@@ -43,28 +43,29 @@ MIN_HASH = 6
     type=click.Choice([*FORMATS, "all"]),
     default="csv",
     show_default=True,
-    help="What to write.",
+    help="Format to write.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to; DIR/export/FORMAT if not given.",
+    help="Folder to write to; DIR/export/FORMAT by default.",
 )
-@click.option("--without-excluded", is_flag=True, help="Leave excluded participants out.")
-@click.option("--pseudonyms", is_flag=True, help="Leave out who participants are.")
+@click.option("--without-excluded", is_flag=True, help="Omit excluded participants.")
+@click.option("--pseudonyms", is_flag=True, help="Omit everything that identifies participants.")
 @click.option(
     "--simulated",
     is_flag=True,
-    help="Include simulated participants (bots) although people have answered; always marked.",
+    help="Include simulated participants (bots) even if real participants have answered; they are "
+    "always marked.",
 )
 @click.option(
     "--identified",
     is_flag=True,
-    help="Psych-DS: keep recruiters' ids, links, browsers, comments and exact times, which it is "
-    "without otherwise.",
+    help="Psych-DS: keep recruitment ids, links, browsers, comments and exact times, which are "
+    "omitted by default.",
 )
 @click.option(
-    "--comments", is_flag=True, help="Psych-DS: keep participants' comments; read them before."
+    "--comments", is_flag=True, help="Psych-DS: keep participants' comments; read them first."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export(
@@ -80,14 +81,14 @@ def export(
 ) -> None:
     """Write a study's data as files, in one format or in all of them."""
     names = list(FORMATS) if formats == "all" else [formats]
-    for option, given in (("--identified", identified), ("--comments", comments)):
-        if given and "psych-ds" not in names:
+    for option, is_set in (("--identified", identified), ("--comments", comments)):
+        if is_set and "psych-ds" not in names:
             raise InvalidParameter(
-                f"{option} is for --format psych-ds; {formats} has who participants are, unless "
-                "--pseudonyms is given."
+                f"{option} is for --format psych-ds; {formats} identifies participants "
+                "unless --pseudonyms is given."
             )
     if identified and pseudonyms:
-        raise InvalidParameter("--identified and --pseudonyms exclude each other: give one.")
+        raise InvalidParameter("--identified and --pseudonyms cannot be used together.")
     choice = ExportOptions(without_excluded, pseudonyms, simulated, identified, comments)
     with opened(folder) as (study, database, _):
         if out is None:
@@ -99,11 +100,11 @@ def export(
     if sys.stderr.isatty():
         click.echo(err=True)
     if as_json:
-        told = {"files": [str(file) for file in files], "counts": counts.plain()}
-        click.echo(json.dumps(told))
+        result = {"files": [str(file) for file in files], "counts": counts.plain()}
+        click.echo(json.dumps(result))
     else:
         for file in files:
-            click.echo(f"written: {file}")
+            click.echo(f"Wrote {file}")
         if note := simulated_note(counts):
             click.echo(note)
 
@@ -111,15 +112,19 @@ def export(
 @click.command(name="import")
 @click.argument("file", metavar="FILE")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
-@click.option("--force", is_flag=True, help="Bring a file in although it is in already.")
-@click.option("--undo", is_flag=True, help="Take the answers of FILE (or of its hash) out again.")
+@click.option("--dry-run", is_flag=True, help="Only show what would happen.")
+@click.option("--force", is_flag=True, help="Import a file even if it was already imported.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Remove the imported answers of FILE (or of the file with this hash).",
+)
 @click.option(
     "--by",
     type=click.Choice(["auto", "name", "number"]),
     default="auto",
     show_default=True,
-    help="How FILE tells items: by name, or by number from 0.",
+    help="How FILE identifies items: by name, or by index from 0.",
 )
 @click.option(
     "--simulated",
@@ -137,105 +142,106 @@ def import_(
     simulated: bool,
     as_json: bool,
 ) -> None:
-    """Bring answers from elsewhere into the study in DIR, or a study's log into a new folder.
+    """Import answers into the study in DIR, or a study's log into a new folder.
 
-    FILE is a log of this program, or answers: CSV (Salmon, tripletTools, this program's
-    answers.csv, or three columns), .npz or .npy. Prior answers count for the model, not for the
-    budget.
+    FILE is a log written by `export`, or answers: CSV (Salmon, tripletTools, an exported
+    answers.csv, or three columns), .npz or .npy. Imported answers count towards the model, not
+    towards the budget.
     """
     path = Path(file)
     if undo:
-        told = _undo(file, folder, dry_run)
+        result = _undo(file, folder, dry_run)
     elif not path.is_file():
-        raise InvalidParameter(f"There is no file {path}.")
+        raise InvalidParameter(f"File not found: {path}.")
     elif log.is_log(path):
-        told = _study_again(path, folder, dry_run)
+        result = _import_log(path, folder, dry_run)
     else:
-        told = _bring_in(path, folder, by, force, dry_run, simulated)
-    words = told.pop("words")
+        result = _import_answers(path, folder, by, force, dry_run, simulated)
+    lines = result.pop("messages")
     if as_json:
-        click.echo(json.dumps({**told, "dry_run": dry_run}))
+        click.echo(json.dumps({**result, "dry_run": dry_run}))
     else:
-        for line in words:
+        for line in lines:
             click.echo(line)
 
 
-def _study_again(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
+def _import_log(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidParameter(f"{folder} is not empty; a log is brought into a new folder.")
+        raise InvalidParameter(f"{folder} is not empty; import a log into a new folder.")
     if dry_run:
         with path.open("rb") as stream:
-            lines = sum(1 for _ in log.read(stream))
-        words = [f"The log is whole: {lines} lines. Nothing was written."]
-        return {"kind": "log", "rows": lines - 2, "words": words}
+            line_count = sum(1 for _ in log.read(stream))
+        messages = [f"The log is complete: {line_count} lines. Nothing was written."]
+        return {"kind": "log", "rows": line_count - 2, "messages": messages}
     folder.mkdir(parents=True, exist_ok=True)
     try:
         study, database, where = log.load(path, folder / DATABASE, now)
     except BaseException:
-        for left in folder.glob(f"{DATABASE}*"):
-            left.unlink()
+        for leftover in folder.glob(f"{DATABASE}*"):
+            leftover.unlink()
         raise
-    # What an older version recorded does not cover columns that were added since.
+    # The hash chain of an older version does not cover columns that were added later.
     database.write(lambda c: chain_verification.keep_covered(c, now(), chain.SCHEMA))
     database.close()
-    words = [
-        f"{study.name}: {len(where)} rows are in {folder / DATABASE}.",
-        "To serve it, put study.toml and the stimuli beside it.",
+    messages = [
+        f"{study.name}: imported {len(where)} rows into {folder / DATABASE}.",
+        "To serve it, copy study.toml and the stimuli into the same folder.",
     ]
-    return {"kind": "log", "rows": len(where), "words": words}
+    return {"kind": "log", "rows": len(where), "messages": messages}
 
 
-def _bring_in(
+def _import_answers(
     path: Path, folder: Path, by: By, force: bool, dry_run: bool, simulated: bool
 ) -> dict[str, Any]:
     study = load_study(folder)
     table = read_table(path, simulated)
     try:
-        found = matched(table, study.items, by)
+        match = matched(table, study.items, by)
     except InvalidTriplets as error:
-        raise InvalidTriplets(f"{error} Nothing was brought in.") from None
+        raise InvalidTriplets(f"{error} Nothing was imported.") from None
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    number = None
+    import_number = None
 
-    def twin(one: Prior) -> bool:
-        return one.hash == digest and not one.taken_out
+    def duplicate(prior: Prior) -> bool:
+        return prior.hash == digest and not prior.taken_out
 
     def work(c: Connection) -> int | None:
-        if not force and any(twin(one) for one in imports.every(c)):
+        if not force and any(duplicate(prior) for prior in imports.every(c)):
             raise InvalidParameter(
-                f"{path.name} is in this study already (content {digest[:12]}). Take it out with "
-                "--undo first, or bring it in twice with --force."
+                f"{path.name} has already been imported (SHA-256 {digest[:12]}). Remove it with "
+                "--undo first, or import it twice with --force."
             )
-        return None if dry_run else imports.add(c, digest, path.name, found.rows, now())
+        return None if dry_run else imports.add(c, digest, path.name, match.rows, now())
 
-    # A dry run leaves no database behind where there was none.
+    # A dry run must not create a database.
     if not dry_run or (folder / DATABASE).exists():
-        number = _run(folder, work, dry_run)
-    count = len(found.rows)
-    first = study.items[found.rows[0][0]].key
-    words = [
-        f"{path.name}: {count:,} answers, items matched by {found.by} (the first anchor is "
+        import_number = _run(folder, work, dry_run)
+    count = len(match.rows)
+    first = study.items[match.rows[0][0]].key
+    rows = "row was" if table.set_aside == 1 else "rows were"
+    messages = [
+        f"{path.name}: {count:,} answers, items matched by {match.by} (the first anchor is "
         f"{first!r})."
         + (
-            f" {table.set_aside:,} rows were set aside (practice, checks, skipped, excluded)."
+            f" {table.set_aside:,} {rows} left out (practice, catch trials, skipped, excluded)."
             if table.set_aside
             else ""
         ),
         *([f"{left_out}."] if (left_out := rows_left_out(table.simulated_left_out)) else []),
         "Nothing was written."
         if dry_run
-        else f"They count for the model from the worker's next turn on. To take them out again: "
+        else "The model uses them from the worker's next step on. To remove them: "
         f"lore-active import --undo {digest[:12]} {folder}",
     ]
     return {
         "kind": "answers",
-        "prior": number,
+        "prior": import_number,
         "answers": count,
         "set_aside": table.set_aside,
         "simulated_left_out": table.simulated_left_out,
-        "by": found.by,
+        "by": match.by,
         "sha256": digest,
-        "words": words,
+        "messages": messages,
     }
 
 
@@ -255,25 +261,28 @@ def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     wanted = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else file.lower()
     load_study(folder)
     if not (folder / DATABASE).exists():
-        raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so nothing was brought in.")
+        raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so nothing was imported.")
 
     def work(c: Connection) -> list[Prior]:
-        inside = [one for one in imports.every(c) if not one.taken_out]
-        meant = [one for one in inside if one.hash.startswith(wanted)]
-        if len(wanted) < MIN_HASH or len({one.hash for one in meant}) != 1:
-            there = ", ".join(f"{one.hash[:12]} ({one.name}, {one.answers:,})" for one in inside)
+        present = [prior for prior in imports.every(c) if not prior.taken_out]
+        chosen = [prior for prior in present if prior.hash.startswith(wanted)]
+        if len(wanted) < MIN_HASH or len({prior.hash for prior in chosen}) != 1:
+            there = ", ".join(
+                f"{prior.hash[:12]} ({prior.name}, {prior.answers:,})" for prior in present
+            )
             raise InvalidParameter(
-                f"{file} is no file or hash of prior answers in this study; there "
-                + (f"are: {there}." if there else "are none.")
+                f"{file} is not the file or the hash of an import in this study. "
+                + (f"Imports: {there}." if there else "There are none.")
             )
         if not dry_run:
-            for one in meant:
-                imports.take_out(c, one, now())
-        return meant
+            for prior in chosen:
+                imports.take_out(c, prior, now())
+        return chosen
 
-    out = _run(folder, work, dry_run)
+    removed = _run(folder, work, dry_run)
     would = "would be " if dry_run else ""
-    words = [
-        f"{one.name} ({one.hash[:12]}): {one.answers:,} answers {would}taken out." for one in out
+    messages = [
+        f"{prior.name} ({prior.hash[:12]}): {prior.answers:,} answers {would}removed."
+        for prior in removed
     ]
-    return {"kind": "undo", "taken_out": [asdict(one) for one in out], "words": words}
+    return {"kind": "undo", "taken_out": [asdict(prior) for prior in removed], "messages": messages}

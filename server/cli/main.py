@@ -1,4 +1,4 @@
-"""The `lore-active` command: arguments in, one clear answer or one clear sentence out."""
+"""The `lore-active` command: every subcommand, imported on demand, and its errors."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from lore_active.registry import load_plugins
 
 
 class Commands(MutableMapping[str, click.Command]):
-    """Commands by name, each imported when it is wanted.
+    """Commands by name, each imported on first use.
 
-    What compiles, solves and draws takes longer to import than most commands take to run.
+    The numerical and drawing libraries take longer to import than most commands take to run.
     """
 
     def __init__(self) -> None:
-        # A command, or where it is: "module:name".
+        # A command, or its location as "module:name".
         self.homes: dict[str, click.Command | str] = {}
 
     def __getitem__(self, name: str) -> click.Command:
-        found = self.homes[name]
-        if isinstance(found, str):
-            module, _, attribute = found.partition(":")
+        command = self.homes[name]
+        if isinstance(command, str):
+            module, _, attribute = command.partition(":")
             loaded: click.Command = getattr(import_module(module), attribute)
-            self.homes[name] = found = loaded
-        return found
+            self.homes[name] = command = loaded
+        return command
 
     def __setitem__(self, name: str, command: click.Command) -> None:
         self.homes[name] = command
@@ -46,7 +46,7 @@ class Commands(MutableMapping[str, click.Command]):
 
 
 class OneSentence(click.Group):
-    """Turns the library's own errors into one sentence on standard error and exit code 2."""
+    """Report the library's errors as one sentence on standard error, with exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -63,10 +63,10 @@ class OneSentence(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         # Before the command is imported: what it offers may come from a plugin.
         load_plugins()
-        found = super().resolve_command(ctx, args)
-        # Once the command is imported: only libraries that are loaded can be held to one thread.
+        resolved = super().resolve_command(ctx, args)
+        # After the import: only libraries already loaded can be limited to one thread.
         ctx.with_resource(threadpool_limits(1))
-        return found
+        return resolved
 
 
 COMMANDS = Commands()
@@ -96,7 +96,7 @@ COMMANDS.homes |= {
 )
 @click.version_option(__version__, prog_name="lore-active")
 def main() -> None:
-    """Adaptive similarity experiments that find out how many dimensions a percept has."""
+    """Adaptive similarity experiments that estimate how many dimensions a percept has."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands `forget` and `recover`: erase a participant, put a damaged study together again."""
+"""The commands `forget` and `recover`: erase a participant, repair a damaged study."""
 
 from __future__ import annotations
 
@@ -38,159 +38,166 @@ MAX_SHOWN = 20
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--dry-run", is_flag=True, help="Only say what could be recovered.")
+@click.option("--dry-run", is_flag=True, help="Only show what could be recovered.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def recover(folder: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Put the database of the study in DIR together again after it was damaged, lost or replaced.
+    """Recover the database of the study in DIR after it was damaged, lost or replaced.
 
-    Takes the newest valid backup, rescue copies, and every row that can still be read from the
-    damaged files, and says exactly what is missing. The files that it replaces are kept in
+    Combines the newest valid backup, rescue copies, and every row that can still be read from the
+    damaged files, and reports exactly what is missing. The files that it replaces are kept in
     backups/. Stop the server first.
     """
     if not (folder / "study.toml").is_file():
-        raise InvalidParameter(f"{folder} holds no study.toml, so it is not the folder of a study.")
+        raise InvalidParameter(f"{folder} contains no study.toml, so it is not a study folder.")
     study = load(folder, begun=True)
-    hold = ProcessLock(study.folder)
+    lock = ProcessLock(study.folder)
     try:
-        with recovered(study, now, say) as found:
-            needed = isinstance(found, Recovered)
-            report = found.report() if isinstance(found, Recovered) else asdict(found)
+        with recovered(study, now, say) as outcome:
+            needed = isinstance(outcome, Recovered)
+            report = outcome.report() if isinstance(outcome, Recovered) else asdict(outcome)
             if not as_json:
-                for line in lines(found) if isinstance(found, Recovered) else _not_needed(found):
+                for line in (
+                    lines(outcome) if isinstance(outcome, Recovered) else _not_needed(outcome)
+                ):
                     click.echo(line)
             kept = None
-            if isinstance(found, Recovered) and not dry_run:
+            if isinstance(outcome, Recovered) and not dry_run:
                 if not yes:
                     confirm(f"Make this the {DATABASE} of {folder}?")
-                kept = put_in_place(study.folder, found, now())
+                kept = put_in_place(study.folder, outcome, now())
     finally:
-        hold.release()
+        lock.release()
     if as_json:
         click.echo(json.dumps({"needed": needed, **report, "kept_in": kept and str(kept)}))
     elif kept is not None:
-        click.echo(f"\nRecovered. What was there before is kept in {kept}.")
+        click.echo(f"\nRecovered. The previous files are kept in {kept}.")
 
 
-def _not_needed(found: NotNeeded) -> list[str]:
-    told = [
-        f"{DATABASE} is valid, and nothing in backups/ holds more: there is nothing to recover."
+def _not_needed(outcome: NotNeeded) -> list[str]:
+    sentences = [
+        f"{DATABASE} is valid, and no backup holds more data: there is nothing to recover."
     ]
-    if found.not_as_recorded:
-        told.append(
-            f"But some rows are not as the hash chain recorded them ({found.not_as_recorded:,}); "
-            "`lore-active replay --verify` names them."
+    if outcome.not_as_recorded:
+        sentences.append(
+            f"However, some rows differ from the hash chain ({outcome.not_as_recorded:,}); "
+            "`lore-active replay --verify` lists them."
         )
-    return told
+    return sentences
 
 
-def lines(found: Recovered) -> list[str]:
-    """What was recovered and what is missing, as sentences."""
-    told = ["Put together from:"]
-    for one in found.used:
-        state = f"damaged: {one.damage}" if one.damage else "valid"
-        told.append(f"  {one.name} ({state}), up to answer {one.answers:,}")
-    when = f", of {utc(found.newest_at)}" if found.newest_at is not None else ""
-    people = _count(found.participants, "participants")
-    told.append(
-        f"Result: {_count(found.answers, 'answers')} of {people}. The newest is answer "
-        f"{found.newest_answer:,}{when}."
+def lines(outcome: Recovered) -> list[str]:
+    """Describe what was recovered and what is missing, line by line."""
+    sentences = ["Sources:"]
+    for source in outcome.used:
+        state = f"damaged: {source.damage}" if source.damage else "valid"
+        sentences.append(f"  {source.name} ({state}), up to answer {source.answers:,}")
+    when = f", of {utc(outcome.newest_at)}" if outcome.newest_at is not None else ""
+    people = _count(outcome.participants, "participants")
+    sentences.append(
+        f"Result: {_count(outcome.answers, 'answers')} from {people}. The newest is answer "
+        f"{outcome.newest_answer:,}{when}."
     )
-    told += _missing(found)
-    for apart in found.apart:
-        told.append(
-            f"{apart.name} has other answers from number {apart.first:,} on: somebody went on with "
-            f"an older copy. {_count(apart.answers, 'answers')} of that file are not in the result."
+    sentences += _missing(outcome)
+    for apart in outcome.apart:
+        sentences.append(
+            f"{apart.name} has different answers from number {apart.first:,} on: "
+            "collection was continued from an older copy. "
+            f"{_count(apart.answers, 'answers')} in that file are not in the result."
         )
-    if found.mended.state_lost:
-        told.append(
-            "What was changed on the monitor (budget, trials, paused or stopped) is lost: "
-            "study.toml holds again, and the study is paused."
+    if outcome.mended.state_lost:
+        sentences.append(
+            "Changes made on the monitor (budget, trials, paused or stopped) are lost: the "
+            "settings of study.toml apply again, and the study is paused."
         )
-    if found.mended.steps_dropped:
-        steps = _count(found.mended.steps_dropped, "steps")
-        told.append(
-            f"The worker's journal is complete up to step {found.mended.steps:,}; {steps} after "
-            "that, with their models, are dropped. The worker makes a new model of all answers "
+    if outcome.mended.steps_dropped:
+        steps = _count(outcome.mended.steps_dropped, "steps")
+        sentences.append(
+            f"The worker's journal is complete up to step {outcome.mended.steps:,}; {steps} after "
+            "that, with their models, are dropped. The worker fits a new model to all answers "
             "when the study is served."
         )
-    if not found.chain_continues:
-        told.append(
-            "The hash chain could not be continued: it begins again with this recovery, so that "
+    if not outcome.chain_continues:
+        sentences.append(
+            "The hash chain could not be continued: it starts over with this recovery, so "
             "earlier changes by other programs can no longer be detected."
         )
-    return told
+    return sentences
 
 
-def _missing(found: Recovered) -> list[str]:
-    missing = found.missing
+def _missing(outcome: Recovered) -> list[str]:
+    missing = outcome.missing
     if missing.nothing:
         return [
-            "Nothing is missing: every row that the hash chain knows of is there. Answers stored "
-            "after the newest one would have left no trace in these files."
+            "Nothing is missing: every row in the hash chain is there. Answers stored after the "
+            "newest one would have left no trace in these files."
         ]
-    told = [
+    sentences = [
         f"Missing: {named(table, numbers)}." for table, numbers in missing.rows.items() if numbers
     ]
     if missing.answers_of:
         people = ", ".join(f"P{number} ({many})" for number, many in missing.answers_of.items())
-        told.append(f"Participants whose answers are missing (how many): {people}.")
+        sentences.append(f"Participants with missing answers (how many): {people}.")
     if missing.nameless:
         people = ", ".join(f"P{number}" for number in missing.nameless)
-        told.append(f"Who they are is lost, only their answers are left: {people}.")
+        sentences.append(
+            f"Participants whose identity is lost and of whom only answers remain: {people}."
+        )
     if missing.older:
         rows = ", ".join(f"{_count(many, table)}" for table, many in missing.older.items())
-        told.append(f"In an older state, because the last change is lost: {rows}.")
+        sentences.append(f"Restored in an older state, because the last change is lost: {rows}.")
     if missing.unconfirmed:
         many = _count(missing.unconfirmed, "rows")
-        told.append(f"Read from damaged pages, without anything to confirm them: {many}.")
-    told += [f"More may be missing: {why}." for why in missing.unknown]
-    return told
+        sentences.append(f"Read from damaged pages and not confirmed by the hash chain: {many}.")
+    sentences += [f"More may be missing: {why}." for why in missing.unknown]
+    return sentences
 
 
-def _count(many: int, what: str) -> str:
-    one, several = NAMES.get(what, (what.removesuffix("s"), what))
-    return f"{many:,} {one if many == 1 else several}"
+def _count(number: int, what: str) -> str:
+    singular, plural = NAMES.get(what, (what.removesuffix("s"), what))
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
-def named(table: str, found: Ranges) -> str:
-    """`answers 4–7, 9 (5)`."""
-    one, several = NAMES[table]
+def named(table: str, ranges: Ranges) -> str:
+    """Format row ranges, as in `answers 4–7, 9 (5)`."""
+    singular, plural = NAMES[table]
     shown = ", ".join(
         f"{first:,}" if first == last else f"{first:,}–{last:,}"
-        for first, last in found[:MAX_SHOWN]
+        for first, last in ranges[:MAX_SHOWN]
     )
-    many = sum(last - first + 1 for first, last in found)
-    more = f" and {len(found) - MAX_SHOWN} more ranges" if len(found) > MAX_SHOWN else ""
-    return f"{one if many == 1 else several} {shown}{more} ({many:,})"
+    count = sum(last - first + 1 for first, last in ranges)
+    rest = f" and {len(ranges) - MAX_SHOWN} more ranges" if len(ranges) > MAX_SHOWN else ""
+    return f"{singular if count == 1 else plural} {shown}{rest} ({count:,})"
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("participant")
-@click.option("--answers", is_flag=True, help="Erase what they answered, too.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--answers", is_flag=True, help="Also erase their answers.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def forget(folder: Path, participant: str, answers: bool, yes: bool, as_json: bool) -> None:
-    """Erase who a participant of the study in DIR is.
+    """Erase the identity of a participant of the study in DIR.
 
-    PARTICIPANT is their number in the monitor, or what the recruiting service calls them. Gone are
-    their names, link parameters, browser, comment, timings, reasons given about them, and the time
-    of day of all they did. Their answers stay, without a name, unless --answers erases them. There
-    is no way back. Stop the server first.
+    PARTICIPANT is their number in the monitor, or their id at the recruitment site. Erased are
+    their ids, link parameters, browser, comment, timings, reasons given for excluding them, and
+    the time of day of everything they did. Their answers stay, pseudonymised, unless --answers
+    erases them. This cannot be undone. Stop the server first.
     """
     if not (folder / DATABASE).is_file():
-        raise InvalidParameter(f"{folder} holds no {DATABASE}, so there is nobody to erase.")
+        raise InvalidParameter(
+            f"{folder} contains no {DATABASE}, so there are no participants to erase."
+        )
     study, database = open_study(folder, now)
     try:
-        hold = ProcessLock(study.folder)
+        lock = ProcessLock(study.folder)
         try:
             who = erasure.find(database, participant)
             if not yes:
                 confirm(_question(who.id, who.external, answers, study.name))
             done = erasure.forget(database, study, who, answers, now, say)
         finally:
-            hold.release()
+            lock.release()
     finally:
         database.close()
     if as_json:
@@ -201,27 +208,29 @@ def forget(folder: Path, participant: str, answers: bool, yes: bool, as_json: bo
 
 def _question(number: int, external: str | None, answers: bool, study: str) -> str:
     called = f" ({external})" if external else ""
-    what = "and everything they answered " if answers else ""
-    return f"Erase participant {number}{called} {what}from {study}? There is no way back."
+    what = "and all of their answers " if answers else ""
+    return f"Erase participant {number}{called} {what}from {study}? This cannot be undone."
 
 
 def _print_erased(done: Erased, folder: Path) -> None:
-    fate = "are erased, too" if done.answers_erased else "stay, without a name"
-    click.echo(f"Participant {done.participant} is erased. Their {done.answers} answers {fate}.")
+    fate = "were erased as well" if done.answers_erased else "stay, pseudonymised"
+    click.echo(f"Erased participant {done.participant}. Their {done.answers} answers {fate}.")
     if done.backups_removed:
         count = len(done.backups_removed)
         copies = "1 file" if count == 1 else f"{count} files"
         then = f"; the new backup is {done.new_backup}" if done.new_backup else ""
-        click.echo(f"Removed {copies} in backups/ that still held them{then}.")
+        click.echo(f"Removed {copies} in backups/ that still held their data{then}.")
     if done.still_in:
-        click.echo("\nFiles made earlier still hold them. Delete these, or make them again:")
+        click.echo(
+            "\nThese files, made earlier, still contain their data. Delete them or make them again:"
+        )
     for name in done.still_in:
         click.echo(f"  {folder / name}")
     if done.unsearched:
-        click.echo("\nArchives that were not looked into:")
+        click.echo("\nArchives that were not searched:")
     for name in done.unsearched:
         click.echo(f"  {folder / name}")
     click.echo(
-        "\nCopies elsewhere are yours to erase: backups and exports that you moved or sent, and "
-        "what the recruiting service keeps."
+        "\nErase any other copies yourself: backups and exports that you moved or sent, and what "
+        "the recruitment site keeps."
     )

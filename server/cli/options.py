@@ -1,4 +1,4 @@
-"""What several commands share: options, the study or log they work on, where results go."""
+"""Shared by several commands: options, opening a study or log, where results are written."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from server.study.config import LoadedStudy
 from server.study.workspace import DATABASE, reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Where each row of a log is: its line, by table and number.
+# Line of each row of a log, by table and row number.
 Lines = dict[tuple[str, int], int]
 
 
-def host(words: str) -> Callable[[Command], Command]:
-    """`--host`, explained by `words`."""
-    return click.option("--host", default="127.0.0.1", show_default=True, help=words)
+def host(text: str) -> Callable[[Command], Command]:
+    """Add `--host` with this help text."""
+    return click.option("--host", default="127.0.0.1", show_default=True, help=text)
 
 
-def port(words: str) -> Callable[[Command], Command]:
-    """`--port`, explained by `words`."""
+def port(text: str) -> Callable[[Command], Command]:
+    """Add `--port` with this help text."""
     return click.option(
-        "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help=words
+        "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help=text
     )
 
 
 def think(command: Command) -> Command:
-    """`--think`, of commands that start bots."""
+    """Add `--think`, for commands that start bots."""
     return click.option(
         "--think",
         type=click.FloatRange(0.0),
         default=1.0,
         show_default=True,
-        help="Seconds a bot takes.",
+        help="Response time of a bot, in seconds.",
     )(command)
 
 
 def sweep(command: Command) -> Command:
-    """`--jobs` and `--scheduler`, for every command that sweeps."""
+    """Add `--jobs` and `--scheduler`, for commands that can run in parallel."""
     command = click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Run on the Dask cluster of this scheduler, e.g. tcp://10.0.0.1:8786.",
+        help="Run on the Dask cluster with this scheduler, e.g. tcp://10.0.0.1:8786.",
     )(command)
     return click.option(
         "--jobs",
         type=click.IntRange(1),
-        help="Processes on this machine.",
+        help="Number of parallel processes on this machine.",
     )(command)
 
 
 @contextmanager
 def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
-    """The study in a folder, or the one that a log tells of (then with its lines)."""
+    """Open the study in a folder, or the one recorded in a log (then with its line numbers)."""
     if path.is_dir():
         with reading(path, now, incomplete) as (study, database):
             yield study, database, {}
@@ -76,10 +76,10 @@ def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, 
 
 
 def place_beside(path: Path, study: str, name: str) -> Path:
-    """Where a file or folder of results goes when nothing else was said.
+    """Return the default place for a file or folder of results.
 
-    Into the study's folder, or beside its log; where that cannot be written (an archive, a disk
-    that is read-only), into the current folder, under the study's name.
+    The study's folder, or the folder of its log; if that is read-only (an archive, for example),
+    the current folder, with the study's name as a prefix.
     """
     home = path if path.is_dir() else path.parent
     if os.access(home, os.W_OK):
@@ -87,5 +87,5 @@ def place_beside(path: Path, study: str, name: str) -> Path:
     if os.access(Path.cwd(), os.W_OK):
         return Path(f"{study}-{name}")
     raise InvalidParameter(
-        f"Neither {home} nor the current folder can be written: say where with --out."
+        f"Neither {home} nor the current folder is writable: choose a place with --out."
     )

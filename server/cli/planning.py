@@ -1,4 +1,4 @@
-"""The command `lore-active plan`: answers, people, hours and money before anybody is asked."""
+"""The command `lore-active plan`: the answers, participants, hours and money a study needs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ COLUMNS = (21, 14, 16, 24)
 def _ranks(text: str) -> list[int]:
     try:
         first, _, last = text.partition("-")
-        found = list(range(int(first), int(last or first) + 1))
+        ranks = list(range(int(first), int(last or first) + 1))
     except ValueError:
-        found = []
-    if not found or found[0] < 1:
+        ranks = []
+    if not ranks or ranks[0] < 1:
         raise InvalidParameter(f"--ranks is {text!r}, but must be like 3 or 1-5.")
-    return found
+    return ranks
 
 
 def _of_study(items: int, settings: Study) -> dict[str, Any]:
-    """What a study.toml says about the study to be planned."""
+    """Take the part of the plan that a study's settings determine."""
     session, stopping = settings.session, settings.stopping
     return {
         "items": items,
@@ -61,29 +61,29 @@ def _of_study(items: int, settings: Study) -> dict[str, Any]:
 
 
 def _of_pilot(path: Path) -> dict[str, Any]:
-    """A pilot's settings; noise, lapses and the duration of trials as its answers show them."""
+    """Take a pilot's settings; estimate noise, lapse rate and trial duration from its answers."""
     with opened(path) as (study, database, _):
-        facts = database.read(lambda c: Reader(database, study).read(c, now()))
-    model = facts.model
+        summary = database.read(lambda c: Reader(database, study).read(c, now()))
+    model = summary.model
     if model is None or model.rank == 0:
         raise InvalidParameter(f"{path}: the pilot has no model yet, so nothing can be estimated.")
     count = len(study.items)
     z = np.frombuffer(model.embedding).reshape(count, model.rank)
-    spread = float(np.sqrt(np.mean(np.var(z, axis=0))))
-    noise = (LOGISTIC_DEVIATION * model.temperature / spread) ** 2
+    deviation = float(np.sqrt(np.mean(np.var(z, axis=0))))
+    noise = (LOGISTIC_DEVIATION * model.temperature / deviation) ** 2
     ceiling = json.loads(model.summary)["ceiling"]
-    # Somebody who lapses with share l agrees with a perfect model in 1 − l/2 of the cases at best.
+    # With lapse rate l, a perfect model predicts at most 1 − l/2 of the answers.
     lapse = 0.0 if ceiling is None else float(np.clip(2 * (1 - ceiling), 0.0, 0.2))
     return {
         **_of_study(count, study.settings),
         "noise": float(np.clip(noise, 0.001, 10.0)),
         "lapse": lapse,
-        "seconds_per_trial": round(3600 * facts.crowd.trial_hours, 1),
+        "seconds_per_trial": round(3600 * summary.crowd.trial_hours, 1),
     }
 
 
 def _pay(pay: Pay, given: dict[str, Any]) -> Pay:
-    """The study's pay with what was given instead, by the rules of study.toml."""
+    """Override the study's pay by options, validated by the rules of study.toml."""
     changed = {name: value for name, value in given.items() if value is not None}
     keys = all_keys(Pay)
     for name, value in changed.items():
@@ -96,22 +96,22 @@ def _pay(pay: Pay, given: dict[str, Any]) -> Pay:
             ) from None
     pay = msgspec.structs.replace(pay, **changed)
     if pay.is_set and not pay.currency.strip():
-        raise InvalidParameter("Say what is paid in: --pay-currency EUR, for example.")
+        raise InvalidParameter("Give the currency of the pay, for example --pay-currency EUR.")
     return pay
 
 
 def _config(
     study: Path | None, pilot: Path | None, given: dict[str, Any], pay: dict[str, Any]
 ) -> PlanConfig:
-    """The study's settings, the pilot's instead, and the options before both."""
+    """Combine options, the study's settings and a pilot's estimates, in this order of priority."""
     known: dict[str, Any] = {}
     if study is not None:
         loaded = load(study)
         known |= _of_study(len(loaded.items), loaded.settings)
     if pilot is not None:
-        found = _of_pilot(pilot)
-        # What the study says about itself stays; how noisy people are, only a pilot tells.
-        known = {**found, **known}
+        estimated = _of_pilot(pilot)
+        # The study's own settings take precedence; only a pilot can estimate the noise.
+        known = {**estimated, **known}
     known |= {name: value for name, value in given.items() if value is not None}
     if "items" not in known:
         raise InvalidParameter(
@@ -126,25 +126,33 @@ def _config(
     "study", metavar="[DIR]", required=False, type=click.Path(path_type=Path, exists=True)
 )
 @click.option("--items", type=int, help="Number of items.")
-@click.option("--ranks", default="1-5", show_default=True, help="True ranks to suppose.")
-@click.option("--noise", type=float, help="Noise variance; 0.1 if not given.")
-@click.option("--lapse", type=float, help="Lapse rate; 0 if not given.")
-@click.option("--trials", type=int, help="Trials per participant; 80 if not given.")
-@click.option("--seconds-per-trial", type=float, help="Duration of a trial; 4 if not given.")
-@click.option("--pay-per-participant", type=float, help="Pay for each participant.")
-@click.option("--pay-per-hour", type=float, help="Pay for each hour.")
+@click.option("--ranks", default="1-5", show_default=True, help="True ranks to simulate.")
+@click.option("--noise", type=float, help="Noise variance; 0.1 by default.")
+@click.option("--lapse", type=float, help="Lapse rate; 0 by default.")
+@click.option("--trials", type=int, help="Trials per participant; 80 by default.")
+@click.option("--seconds-per-trial", type=float, help="Seconds per trial; 4 by default.")
+@click.option("--pay-per-participant", type=float, help="Pay per participant.")
+@click.option("--pay-per-hour", type=float, help="Pay per hour.")
 @click.option("--pay-fee", type=float, help="Fee of the recruitment site, as a share of the pay.")
-@click.option("--pay-currency", help="Currency of the pay, as EUR.")
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Per rank.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulations.")
+@click.option("--pay-currency", help="Currency of the pay, such as EUR.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Simulated studies per rank.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of the simulations."
+)
 @click.option(
     "--from",
     "pilot",
     type=click.Path(path_type=Path, exists=True),
-    help="Take noise, lapses and the duration of trials from this pilot study (folder or log).",
+    help="Estimate noise, lapse rate and trial duration from this pilot study (folder or log).",
 )
 @options.sweep
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(
     study: Path | None,
     items: int | None,
@@ -164,10 +172,10 @@ def command(
     scheduler: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate studies like yours and say what they take: answers, people, hours, money.
+    """Estimate by simulation what a study needs: answers, participants, hours and money.
 
-    DIR is the folder of the study that is planned: its items, trials, pay and stopping rule are
-    taken from there, and options come before them. Each row is printed when it is ready.
+    DIR is the study to plan: its items, trials, pay and stopping rule are used, unless options
+    override them. Each row is printed as soon as it is ready.
     """
     given = {
         "items": items,
@@ -184,8 +192,8 @@ def command(
     }
     config = _config(study, pilot, given, pay)
     rows = plan(config, _ranks(ranks), runs, seed, _Progress())
-    say("Getting ready; the first time this takes about half a minute.")
-    # Compiled here once, so that the processes only load it.
+    say("Compiling or loading kernels; the first time this takes about half a minute …")
+    # Compiled once here, so that the parallel processes only load the result.
     warm()
     with running(jobs, scheduler):
         if as_json:
@@ -195,7 +203,7 @@ def command(
 
 
 class _Progress:
-    """Studies done, and about how long the others will take."""
+    """Progress: studies done, and an estimate of the remaining time."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -219,10 +227,10 @@ def _print_json(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
 
 def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
     click.echo(
-        f"{config.items} items, noise {config.noise:.2g}, lapses {100 * config.lapse:.0f} %, "
-        f"{config.trials} trials per participant, {config.seconds_per_trial:g} s per trial"
-        f"{_pay_and_fee(config.pay)}.\n"
-        "Median of the simulated studies, and the range of 8 in 10 of them."
+        f"{config.items} items, noise variance {config.noise:.2g}, lapse rate "
+        f"{100 * config.lapse:.0f} %, {config.trials} trials per participant, "
+        f"{config.seconds_per_trial:g} s per trial{_pay_and_fee(config.pay)}.\nMedian over "
+        "simulated studies (10th to 90th percentile)."
     )
     unsettled = False
     last = COMPARED[0]
@@ -238,10 +246,13 @@ def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
         click.echo(f"{row.rank:4d}  {_aligned(cells)}{row.right} of {row.runs}")
         unsettled |= row.stopped < row.runs
     if unsettled:
-        click.echo(f"\nStudies that had not stopped by {config.limit:,} answers count as that.")
+        click.echo(
+            f"\nStudies that had not stopped by {config.limit:,} answers are counted with "
+            "that number."
+        )
     if not config.pay.is_set:
         click.echo(
-            "\nFor the cost, set [pay] in study.toml, or add --pay-per-participant or "
+            "\nTo estimate the cost, set [pay] in study.toml, or add --pay-per-participant or "
             "--pay-per-hour, and --pay-currency."
         )
 
@@ -250,7 +261,7 @@ def _header(config: PlanConfig, selector: str) -> str:
     titles = ["answers", "participants", "hours"]
     if config.pay.is_set:
         titles.append(f"cost ({config.pay.currency.strip()})")
-    what = {COMPARED[0]: "Questions chosen by the learner", COMPARED[1]: "Random questions"}
+    what = {COMPARED[0]: "Adaptive questions", COMPARED[1]: "Random questions"}
     return f"\n{what[selector]}\nrank  {_aligned(titles)}right rank"
 
 

@@ -23,36 +23,36 @@ from server.study.samples.template import write_study
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @options.host("Address to listen on.")
-@options.port("0: any free.")
+@options.port("Port to listen on; 0 picks a free one.")
 @click.option(
     "--web",
     type=click.IntRange(1, 16),
     default=2,
     show_default=True,
-    help="Web processes; each keeps one core busy at most.",
+    help="Number of web processes; each uses at most one core.",
 )
 @click.option(
     "--proxy",
     default="",
     metavar="ADDRESS",
-    help="Address of a proxy in front, which is believed about where people come from and TLS.",
+    help="Address of a reverse proxy whose headers on client address and TLS are trusted.",
 )
 @click.option(
     "--bots",
     type=click.IntRange(0, 1000),
     default=0,
-    help="Rehearse with so many simulated participants at a time, in a copy of the study that is "
-    "thrown away at the end.",
+    help="Rehearse with this many simulated participants at a time, in a copy of the study that is "
+    "deleted afterwards.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the bots.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Random seed of the bots.")
 @options.think
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the rehearsal's copy, in FOLDER.",
+    help="Keep the copy used for the rehearsal, in FOLDER.",
 )
-@click.option("--in-study", is_flag=True, help="Let the bots into the study itself.")
+@click.option("--in-study", is_flag=True, help="Let the bots take part in the study itself.")
 def serve(
     folders: tuple[Path, ...],
     host: str,
@@ -65,13 +65,13 @@ def serve(
     keep: Path | None,
     in_study: bool,
 ) -> None:
-    """Serve the studies in these folders to participants, and learn while they answer."""
+    """Serve studies to participants and update their models while answers come in."""
     _check_proxy(proxy)
     if not bots and (keep or in_study):
         option = "--keep" if keep else "--in-study"
-        raise InvalidParameter(f"{option} is about bots: say how many with --bots.")
+        raise InvalidParameter(f"{option} requires --bots.")
     if keep and in_study:
-        raise InvalidParameter("--keep and --in-study exclude each other: give one of them.")
+        raise InvalidParameter("--keep and --in-study cannot be used together.")
     if not bots or in_study:
         run(list(folders), host, port, web, bots, seed, think, proxy)
         return
@@ -88,13 +88,13 @@ def _check_proxy(address: str) -> None:
     except ValueError:
         raise InvalidParameter(
             f"--proxy is {address!r}, but must be the address that the proxy's requests come from, "
-            "such as 127.0.0.1, or '*' where nobody but the proxy can reach this port."
+            "such as 127.0.0.1, or '*' if only the proxy can reach this port."
         ) from None
 
 
 @click.command()
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@options.port("0: any free.")
+@options.port("Port to listen on; 0 picks a free one.")
 @click.option(
     "--bots",
     type=click.IntRange(0, 1000),
@@ -102,20 +102,22 @@ def _check_proxy(address: str) -> None:
     show_default=True,
     help="Simulated participants at a time.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, help="Of the study and of the bots.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, help="Random seed of the study and the bots."
+)
 @options.think
 def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> None:
-    """Watch a study of colours that simulated people answer; take part yourself if you like.
+    """Run a demo study of colours with simulated participants; you can take part, too.
 
-    The study goes into DIR, or into a folder that is thrown away at the end. When the bots have
-    finished it stays open to you.
+    The study is created in DIR, or in a temporary folder that is deleted afterwards. It stays open
+    when the bots have finished.
     """
     with ExitStack() as stack:
         kept = "" if folder is None else folder.absolute().name
         if folder is None:
             _say(
-                "The demonstration is thrown away at the end; `lore-active demo DIR` or "
-                "`make demo DIR=…` keeps it."
+                "The demo study is deleted afterwards; to keep it, use `lore-active demo DIR` or "
+                "`make demo DIR=…`."
             )
             folder = (
                 Path(stack.enter_context(TemporaryDirectory(prefix="lore-active-"))) / "colours"
@@ -129,11 +131,11 @@ def demo(folder: Path | None, port: int, bots: int, seed: int, think: float) -> 
         try:
             run([folder], "127.0.0.1", port, 1, bots, seed, think, "", purpose)
         except CannotListen:
-            # A demo should run, whatever else does.
-            _say(f"Port {port} is taken, so another one is used.")
+            # A demo should start even if the default port is in use.
+            _say(f"Port {port} is in use; using another one.")
             run([folder], "127.0.0.1", 0, 1, bots, seed, think, "", purpose)
         if kept:
-            _say(f"The demonstration is kept in {folder}.")
+            _say(f"The demo study was kept in {folder}.")
 
 
 def run(
@@ -153,7 +155,7 @@ def run(
         folders, host, port, web, bots, seed, think, _say, proxy, rehearsal=rehearsal
     )
     supervisor.run(stop)
-    _say("Stopped. Every answer is stored." if rehearsal is None else "Stopped.")
+    _say("Stopped. All answers are stored." if rehearsal is None else "Stopped.")
 
 
 def _say(message: str) -> None:

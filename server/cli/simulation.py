@@ -1,4 +1,4 @@
-"""The command `lore-active simulate`: a study with simulated people, once or for many seeds."""
+"""The command `lore-active simulate`: studies with simulated participants or logged answers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ MAX_OBSERVERS = 1_000_000
 
 @dataclass(frozen=True)
 class Setting:
-    """Whom to ask what, for how long. With a pool, its answers stand in for people.
+    """Settings of a simulated study; with a pool, logged answers replace the simulated ones.
 
-    simulated: whether those of the pool's answers are taken that a simulated participant gave.
+    simulated: whether to include answers in the pool that were given by simulated participants.
     """
 
     items: int
@@ -56,43 +56,43 @@ class Setting:
     simulated: bool = False
 
     def __post_init__(self) -> None:
-        for name, least, most in (
+        for name, low, high in (
             ("items", 4, MAX_ITEMS),
             ("rank", 1, MAX_RANK),
             ("observers", 1, MAX_OBSERVERS),
         ):
             value = getattr(self, name)
-            if not least <= value <= most:
-                raise InvalidParameter(f"{name} is {value}, but must be from {least} to {most}.")
+            if not low <= value <= high:
+                raise InvalidParameter(f"{name} is {value}, but must be from {low} to {high}.")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Run the study: a record for each audit, and a summary."""
-        learner, people, test = self._cast()
+        """Run the study; yield a record for each audit, then a summary."""
+        learner, people, test = self._participants()
         for record in simulate(learner, people, self.answers, test, time.perf_counter, self.stop):
             if record.get("summary"):
                 record["true_rank"] = self.rank if self.pool is None else None
             yield record
 
-    def _cast(self) -> tuple[Learner, People, Any]:
+    def _participants(self) -> tuple[Learner, People, Any]:
         rule = RankSettled(max_answers=self.answers)
         selector = SELECTORS.make(self.selector)
         if self.pool is not None:
-            # An item that no answer is about could never be asked, and nothing would settle.
+            # Items without answers could never be asked about, and the rank would never settle.
             logged = as_triplets(self.pool, simulated=self.simulated).occurring()
             pool = LoggedPeople(logged, self.seed + 1)
             source = PooledQuestions(pool.questions, logged.n_objects)
             return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
-        habits = ObserverNoise(
+        observer_noise = ObserverNoise(
             self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift
         )
         space = gaussian_space(self.items, self.rank, self.seed)
-        people = SimulatedPeople(crowd(space, self.observers, habits, self.seed + 1))
+        people = SimulatedPeople(crowd(space, self.observers, observer_noise, self.seed + 1))
         test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, ObserverNoise(noise=0.0))
         return Learner(self.items, self.seed, selector, rule), people, test
 
 
 def summary_of(setting: Setting) -> dict[str, Any]:
-    """Only how the study ended, with its seed."""
+    """Return the summary of a study, with its seed."""
     *_, last = setting.records()
     return {"seed": setting.seed, **last}
 
@@ -101,7 +101,9 @@ def summary_of(setting: Setting) -> dict[str, Any]:
 @click.option("--items", type=int, default=50, show_default=True, help="Number of items.")
 @click.option("--rank", type=int, default=3, show_default=True, help="True number of dimensions.")
 @click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
-@click.option("--answers", type=int, default=2000, show_default=True, help="Most answers.")
+@click.option(
+    "--answers", type=int, default=2000, show_default=True, help="Maximum number of answers."
+)
 @click.option(
     "--selector",
     type=click.Choice(sorted(SELECTORS)),
@@ -109,17 +111,27 @@ def summary_of(setting: Setting) -> dict[str, Any]:
     show_default=True,
     help="How questions are chosen.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
-@click.option("--observers", type=int, default=1, show_default=True, help="Number of people.")
-@click.option("--lapse", type=float, default=0.0, help="Share of answers without looking.")
-@click.option("--side-bias", type=float, default=0.0, help="How much nearer left seems.")
-@click.option("--noise-spread", type=float, default=0.0, help="How much people differ in noise.")
-@click.option("--drift", type=float, default=0.0, help="How far people's space wanders.")
-@click.option("--no-stop", is_flag=True, help="Go on to --answers whatever the rule says.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--observers", type=int, default=1, show_default=True, help="Number of simulated participants."
+)
+@click.option("--lapse", type=float, default=0.0, help="Lapse rate (share of random answers).")
+@click.option("--side-bias", type=float, default=0.0, help="Bias towards the left option.")
+@click.option(
+    "--noise-spread", type=float, default=0.0, help="Variation of noise between participants."
+)
+@click.option(
+    "--drift", type=float, default=0.0, help="Drift of the participants' space over time."
+)
+@click.option(
+    "--no-stop",
+    is_flag=True,
+    help="Continue up to --answers even after the stopping criteria are met.",
+)
 @click.option(
     "--pool",
     type=click.Path(path_type=Path),
-    help="Answers come from this file, and only its questions are asked.",
+    help="Ask only the questions in this file, and take the answers from it.",
 )
 @click.option(
     "--simulated",
@@ -130,10 +142,11 @@ def summary_of(setting: Setting) -> dict[str, Any]:
 @click.option(
     "--seeds",
     type=click.IntRange(1),
-    help="As many studies, with seeds from --seed on, in parallel; only how each ended is said.",
+    help="Simulate this many studies in parallel, with consecutive seeds from --seed on; print "
+    "only how each ended.",
 )
 @options.sweep
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(
     seeds: int | None,
     jobs: int | None,
@@ -142,33 +155,33 @@ def command(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Run studies with simulated people, or with logged answers in their place."""
+    """Run studies with simulated participants, or on logged answers."""
     setting = Setting(stop=not no_stop, **chosen)
     if seeds is None and (jobs or scheduler):
-        raise InvalidParameter("--jobs and --scheduler spread many studies: give --seeds as well.")
+        raise InvalidParameter("--jobs and --scheduler require --seeds.")
     if setting.pool is not None:
         left_out = read_table(setting.pool, setting.simulated).simulated_left_out
         if note := simulated_note(left_out):
             click.echo(f"{note}.", err=True)
     elif setting.simulated:
-        raise InvalidParameter("--simulated is for answers of a file: give --pool as well.")
+        raise InvalidParameter("--simulated requires --pool.")
     say("Compiling or loading kernels …")
     warm()
     if seeds is None:
         for record in setting.records():
-            click.echo(json.dumps(record) if as_json else _words(record))
+            click.echo(json.dumps(record) if as_json else _describe(record))
         return
     settings = [(replace(setting, seed=setting.seed + k),) for k in range(seeds)]
     ends = []
     with running(jobs, scheduler):
         for end in sweep(summary_of, settings, lambda done, of: bar("study", done, of)):
             ends.append(end)
-            click.echo(json.dumps(end) if as_json else _line(end))
+            click.echo(json.dumps(end) if as_json else _end_line(end))
     total = _total(setting, ends)
-    click.echo(json.dumps(total) if as_json else _total_words(total))
+    click.echo(json.dumps(total) if as_json else _describe_total(total))
 
 
-def _words(record: dict[str, Any]) -> str:
+def _describe(record: dict[str, Any]) -> str:
     share = record["accuracy"]
     accuracy = "" if share is None else f"accuracy {100 * share:5.1f} %  "
     if not record.get("summary"):
@@ -176,7 +189,11 @@ def _words(record: dict[str, Any]) -> str:
             f"{record['answers']:6d} answers  rank {record['rank']}  {accuracy}"
             f"prequential {_share(record['prequential_accuracy'])}  {record['headline']}"
         )
-    truth = "" if record["true_rank"] is None else f"The people used {record['true_rank']}.\n"
+    truth = (
+        ""
+        if record["true_rank"] is None
+        else f"True number of dimensions: {record['true_rank']}.\n"
+    )
     return (
         f"{record['headline']} {record['explanation']}\n{truth}"
         f"selecting {record['select_seconds']:.1f} s, refits {record['refit_seconds']:.1f} s, "
@@ -188,7 +205,7 @@ def _share(value: float | None) -> str:
     return "    –  " if value is None else f"{100 * value:5.1f} %"
 
 
-def _line(end: dict[str, Any]) -> str:
+def _end_line(end: dict[str, Any]) -> str:
     share = end["accuracy"]
     accuracy = "" if share is None else f"  accuracy {100 * share:5.1f} %"
     if end["stopped_at"] is None:
@@ -209,12 +226,14 @@ def _total(setting: Setting, ends: list[dict[str, Any]]) -> dict[str, Any]:
         "studies": len(ends),
         "stopped": len(stops),
         "right": sum(end["stopped_rank"] == end["true_rank"] for end in stops),
-        "stopped_at": [float(one) for one in np.quantile(counts, QUANTILES)] if counts else None,
+        "stopped_at": [float(count) for count in np.quantile(counts, QUANTILES)]
+        if counts
+        else None,
         "settings": settings,
     }
 
 
-def _total_words(total: dict[str, Any]) -> str:
+def _describe_total(total: dict[str, Any]) -> str:
     if not total["stopped"]:
         return f"None of {total['studies']} studies settled."
     low, middle, high = total["stopped_at"]

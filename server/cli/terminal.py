@@ -1,4 +1,4 @@
-"""The terminal: progress on standard error, silent where it is not one, and confirmation."""
+"""Progress and notes on standard error if it is a terminal, and confirmation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lore_active.errors import InvalidParameter
 
 
 def bar(what: str, done: int, of: int | None = None, note: str = "") -> None:
-    """One line that is written over again: `what 3 of 10`, and a note behind it."""
+    """Overwrite the progress line: `what 3 of 10, note`."""
     if sys.stderr.isatty():
         share = "" if not of else f" of {of}"
         end = "\n" if done == of else ""
@@ -19,24 +19,24 @@ def bar(what: str, done: int, of: int | None = None, note: str = "") -> None:
 
 
 def clear() -> None:
-    """Take the line of the bar away, so that something else can be written there."""
+    """Clear the progress line, so that other output can take its place."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def say(message: str) -> None:
-    """A sentence of its own."""
+    """Print a message on a line of its own."""
     if sys.stderr.isatty():
         print(message, file=sys.stderr, flush=True)
 
 
 def confirm(question: str) -> None:
-    """Ask before something is changed; without a terminal, say how to do without asking."""
+    """Ask before something is changed; without a terminal, refuse and name `--yes`."""
     if not interactive():
         raise InvalidParameter("Not an interactive terminal: add --yes to confirm.")
     click.confirm(question, abort=True, err=True)
 
 
 def interactive() -> bool:
-    """Whether questions can be answered at the terminal."""
+    """Tell whether standard input is a terminal."""
     return sys.stdin.isatty()

@@ -1,1 +1,1 @@
-"""Collecting answers: what participants and the experimenter can do, each as one transaction."""
+"""Data collection: the actions of participants and experimenter, each as one transaction."""

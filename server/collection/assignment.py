@@ -1,4 +1,4 @@
-"""Which question a participant is given, and which answers to it the study's rules allow."""
+"""Assign questions to participants, and decide which answers the study's rules allow."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from server.store.questions import Issued, NewQuery
 from server.study.config import LoadedStudy
 from server.study.schedule import REPEAT_LAG, schedule
 
-# A page's clock and the server's need not run at the same speed.
+# The clocks of the browser and the server may run at slightly different speeds.
 CLOCK_TOLERANCE = 0.9
 
 
 class Issuer:
-    """Gives out one study's questions; everything within the caller's transaction."""
+    """Issues the questions of one study, within the caller's transaction."""
 
     def __init__(self, study: LoadedStudy) -> None:
         self.study = study
 
     def lease(self, c: Connection, who: Participant, slot: int, now: int) -> Issued:
-        """The question in a place of somebody's session; given to them now if it is new."""
+        """Return the question at a position of a participant's session; lease it if it is new."""
         expires = now + self.study.settings.session.lease_seconds * 1000
         asked = questions.issued_in(c, who.id, slot)
         if asked is not None:
@@ -35,12 +35,12 @@ class Issuer:
                 asked = replace(asked, expires_at=expires)
             return asked
         token = secrets.token_urlsafe(18)
-        new, swap = self._wanted(c, who, slot)
+        new, swap = self._scheduled(c, who, slot)
         if new is None:
             ready = questions.first_ready(c, who.id)
             if ready is not None:
-                query, _, one, other = ready
-                left, right = sorted((one, other), reverse=swap)
+                query, _, first, second = ready
+                left, right = sorted((first, second), reverse=swap)
                 questions.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
             else:
                 new = self._random(c, who, slot, swap, "fallback")
@@ -52,19 +52,19 @@ class Issuer:
         return leased
 
     def takes(self, asked: Issued, side: Side, now: int) -> bool:
-        """Whether the study allows this answer; time is up only if it can be by our own clock."""
+        """Whether the study allows this answer; a time-out must agree with the server's clock."""
         rules = self.study.settings.trial
         if side == "skip":
             return rules.skip
         if side == "timeout":
             waited = now - asked.served_at
-            # A clock that was set back says nothing about how long it was.
+            # A negative duration means that the clock was set back: it cannot refute the time-out.
             too_soon = 0 <= waited < CLOCK_TOLERANCE * rules.timeout_ms
             return rules.timeout_ms > 0 and not too_soon
         return True
 
     def note(self, asked: Issued, side: Side) -> Note:
-        """What the next page says about an answer that was taken."""
+        """Name of the text with which the next page comments on an accepted answer."""
         if asked.slot >= 0:
             return "timed_out" if side == "timeout" else ""
         if side == "skip":
@@ -73,8 +73,10 @@ class Issuer:
             return "practice_timed_out"
         return "practice_right" if side == expected(asked) else "practice_wrong"
 
-    def _wanted(self, c: Connection, who: Participant, slot: int) -> tuple[NewQuery | None, bool]:
-        """The question that the schedule itself decides (None: the learner's best), and sides."""
+    def _scheduled(
+        self, c: Connection, who: Participant, slot: int
+    ) -> tuple[NewQuery | None, bool]:
+        """The question that the schedule dictates (None: the learner's), and whether to swap."""
         settings = self.study.settings.session
         seed = _seed(c)
         if slot < 0:
@@ -90,16 +92,16 @@ class Issuer:
         return None, swap
 
     def _known(self, seed: int, who: Participant, slot: int, swap: bool, purpose: str) -> NewQuery:
-        """A question whose answer is known: the study's own, or an item beside itself."""
+        """A question with a known answer: the study's own, or one with the anchor as an option."""
         rng = _rng(seed, who.id, slot)
         catches = self.study.catches
         if catches:
-            # Everybody goes through all of them, in an order of their own.
+            # Each participant cycles through all of them, in an individual order.
             order = np.random.default_rng([seed, who.id, 1]).permutation(len(catches))
             catch = catches[int(order[slot % len(catches)])]
             anchor, nearer, farther = catch.anchor, catch.nearer, catch.farther
         else:
-            anchor, farther = (int(one) for one in rng.choice(len(self.study.items), 2, False))
+            anchor, farther = (int(item) for item in rng.choice(len(self.study.items), 2, False))
             nearer = anchor
         left, right = (farther, nearer) if swap else (nearer, farther)
         return NewQuery(
@@ -107,22 +109,20 @@ class Issuer:
         )
 
     def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuery | None:
-        """One of their own earlier questions, sides swapped; None if there is none to repeat."""
+        """One of the participant's earlier questions, sides swapped; None if there is none."""
         own = questions.issued_to(c, who.id)
-        early = [
-            one
-            for one in own
-            if 0 <= one.slot <= slot - REPEAT_LAG
-            and one.purpose in ("cover", "active", "random")
-            and one.side in ("left", "right")
+        repeated = {_triplet(asked) for asked in own if asked.purpose == "repeat"}
+        candidates = [
+            asked
+            for asked in own
+            if 0 <= asked.slot <= slot - REPEAT_LAG
+            and asked.purpose in ("cover", "active", "random")
+            and asked.side in ("left", "right")
+            and _triplet(asked) not in repeated
         ]
-        again = {
-            (one.anchor, *sorted((one.left, one.right))) for one in own if one.purpose == "repeat"
-        }
-        early = [one for one in early if (one.anchor, *sorted((one.left, one.right))) not in again]
-        if not early:
+        if not candidates:
             return None
-        old = early[int(_rng(seed, who.id, slot).integers(len(early)))]
+        old = candidates[int(_rng(seed, who.id, slot).integers(len(candidates)))]
         return NewQuery(
             "schedule",
             "repeat",
@@ -138,19 +138,19 @@ class Issuer:
     def _random(
         self, c: Connection, who: Participant, slot: int, swap: bool, origin: str
     ) -> NewQuery:
-        """Uniform among the questions that this person has not had."""
+        """Draw uniformly from the questions that this participant has not had."""
         seed, count = _seed(c), len(self.study.items)
         rng = _rng(seed, who.id, slot)
         had = questions.count_had(c, who.id)
         everything = count * (count - 1) * (count - 2) // 2
         if had >= everything:
-            # There is nothing left that would be new to them.
+            # Every possible question has been asked.
             return self._known(seed, who, slot, swap, "catch")
         while True:
-            anchor, one, other = (int(item) for item in rng.choice(count, 3, replace=False))
-            if not questions.has_had(c, who.id, anchor, one, other):
+            anchor, first, second = (int(item) for item in rng.choice(count, 3, replace=False))
+            if not questions.has_had(c, who.id, anchor, first, second):
                 break
-        left, right = sorted((one, other), reverse=swap)
+        left, right = sorted((first, second), reverse=swap)
         return NewQuery(
             origin,
             "random",
@@ -165,10 +165,15 @@ class Issuer:
 
 
 def expected(asked: Issued) -> Side | None:
-    """The side of the known answer, if there is one."""
+    """The side of the known answer; None if the question has none."""
     if asked.nearer is None:
         return None
     return "left" if asked.nearer == asked.left else "right"
+
+
+def _triplet(asked: Issued) -> tuple[int, int, int]:
+    """A question regardless of the sides of its options."""
+    return asked.anchor, min(asked.left, asked.right), max(asked.left, asked.right)
 
 
 def _seed(c: Connection) -> int:

@@ -1,4 +1,4 @@
-"""What the experimenter can do, each as one transaction that is also written down."""
+"""The experimenter's controls, each as one transaction that is also logged as an event."""
 
 from __future__ import annotations
 
@@ -10,41 +10,48 @@ from server.store import collection as store
 from server.store.database import Connection, Database
 from server.study.config import MAX_ANSWERS, MAX_PARTICIPANTS, MAX_TRIALS
 
-# The least and the most that the controls with a number take.
+# Minimum and maximum of the controls that take a number.
 LIMITS = {
     "answers": (1, MAX_ANSWERS),
     "participants": (0, MAX_PARTICIPANTS),
     "trials": (1, MAX_TRIALS),
 }
-# Far more digits than any number within the limits has: a number too large is named as such.
+# Far more digits than the limits allow, so that a number too large is reported as such.
 DIGITS = re.compile(r"[0-9]{1,100}")
+PARTICIPLES = {
+    "start": "started",
+    "pause": "paused",
+    "resume": "resumed",
+    "stop": "stopped",
+    "reopen": "reopened",
+}
 
 
 class Control:
-    """One study's use cases for the experimenter; effective when the call returns."""
+    """The controls of one study; every change is committed when the call returns."""
 
     def __init__(self, database: Database, clock: Callable[[], int]) -> None:
         self.database = database
         self.clock = clock
 
     def pause(self, who: str) -> None:
-        """Nobody gets a next question until `resume`."""
+        """Pause the study: no participant gets another question until `resume`."""
         self._status(who, "pause", "paused", {"running"})
 
     def start(self, who: str) -> None:
-        """Open a study that was paused before anybody came."""
+        """Open a study that was paused before the first participant arrived."""
         self._status(who, "start", "running", {"paused"})
 
     def resume(self, who: str) -> None:
-        """Go on after a pause."""
+        """Resume after a pause."""
         self._status(who, "resume", "running", {"paused"})
 
     def stop(self, who: str, reason: str = "Stopped by the experimenter.") -> None:
-        """No newcomers; people in the middle finish."""
+        """Stop the study: no new participants; those already under way can finish."""
         self._status(who, "stop", "stopped", {"running", "paused"}, reason)
 
     def reopen(self, who: str) -> None:
-        """Let people in again after a stop."""
+        """Admit participants again after a stop."""
         self._status(who, "reopen", "running", {"stopped"})
 
     def _status(
@@ -54,14 +61,16 @@ class Control:
             state = store.state(c)
             assert state is not None
             if state.status not in allowed:
-                raise InvalidParameter(f"The study is {state.status}; it cannot {kind} now.")
+                raise InvalidParameter(
+                    f"The study is {state.status}: it cannot be {PARTICIPLES[kind]} now."
+                )
             store.set_state(c, status=status, reason=reason)
             store.add_event(c, kind, who, self.clock(), reason=reason)
 
         self.database.write(work)
 
     def extend(self, who: str, answers: int, participants: int) -> None:
-        """Change the budget: answers in all, and participants in all (0: as many as come)."""
+        """Set the budget: maximum numbers of answers and of participants (0: no limit)."""
         _within("answers", answers)
         _within("participants", participants)
 
@@ -74,7 +83,7 @@ class Control:
         self.database.write(work)
 
     def set_trials(self, who: str, trials: int) -> None:
-        """How many questions people who arrive from now on are given."""
+        """Set the number of trials for participants who arrive from now on."""
         _within("trials", trials)
 
         def work(c: Connection) -> None:
@@ -84,19 +93,19 @@ class Control:
         self.database.write(work)
 
     def exclude(self, who: str, participant: int, reason: str) -> None:
-        """Leave a participant's answers out of the model, until restored."""
+        """Exclude a participant's answers from the model, until they are restored."""
         self._exclusion(who, participant, reason, True)
 
     def restore(self, who: str, participant: int, reason: str) -> None:
-        """Take a participant's answers back into the model."""
+        """Include a participant's answers in the model again."""
         self._exclusion(who, participant, reason, False)
 
     def _exclusion(self, who: str, participant: int, reason: str, excluded: bool) -> None:
         def work(c: Connection) -> None:
-            found = store.participant_by_id(c, participant)
-            if found is None:
-                raise InvalidParameter(f"There is no participant {participant}.")
-            if bool(found.excluded) == excluded:
+            row = store.participant_by_id(c, participant)
+            if row is None:
+                raise InvalidParameter(f"There is no participant P{participant}.")
+            if bool(row.excluded) == excluded:
                 return
             store.change_participant(c, participant, excluded=int(excluded))
             kind = "exclude" if excluded else "restore"
@@ -106,8 +115,8 @@ class Control:
 
 
 def whole(name: str, text: str) -> int:
-    """A number as it was typed, if the control `name` takes it."""
-    # Python's own int() also takes 1_000 and the digits of other scripts.
+    """Parse the number for the control `name`; InvalidParameter if it is not allowed."""
+    # int() alone would also accept 1_000 and the digits of other scripts.
     if not DIGITS.fullmatch(text):
         shown = text if len(text) <= 20 else text[:19] + "…"
         raise InvalidParameter(f"{name} is {shown!r}, but {_rule(name)}")
@@ -115,15 +124,15 @@ def whole(name: str, text: str) -> int:
 
 
 def _within(name: str, value: int) -> int:
-    least, most = LIMITS[name]
-    if not least <= value <= most:
+    low, high = LIMITS[name]
+    if not low <= value <= high:
         raise InvalidParameter(f"{name} is {value}, but {_rule(name)}")
     return value
 
 
 def _rule(name: str) -> str:
-    least, most = LIMITS[name]
+    low, high = LIMITS[name]
     return (
-        f"must be a whole number from {least} to {most}, written in the digits 0 to 9 alone. "
+        f"must be a whole number from {low} to {high}, written with the digits 0 to 9 only. "
         "Nothing was changed."
     )

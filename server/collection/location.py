@@ -1,4 +1,4 @@
-"""Where a participant is in a study, and what the page for that holds."""
+"""Determine a participant's current page and its contents."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from server.store.collection import Participant
 from server.store.database import Connection
 from server.study.config import LoadedStudy
 
-# In `rested`, pages that they are to see before the next question: between practice and the
-# questions that count, what became of a practice question, and "take your time".
+# Values of `rested` that mean a page before the next question: the one between practice and the
+# actual trials, feedback on a practice question, and "take your time".
 NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN = -1, -2, -3
 
 
 class Location:
-    """One study's pages by participant; within the caller's transaction."""
+    """Pages of one study's participants, within the caller's transaction."""
 
     def __init__(
         self, study: LoadedStudy, issuer: Issuer, pace: Pace, clock: Callable[[], int]
@@ -33,7 +33,7 @@ class Location:
         self._pace = pace
 
     def stage(self, c: Connection, who: Participant) -> Screen:
-        """The page that they are to see; questions for it are leased."""
+        """The participant's current page; leases the questions that it needs."""
         plain = Screen(
             who.stage,  # type: ignore[arg-type]
             who.token,
@@ -42,12 +42,12 @@ class Location:
             trials=who.trials,
         )
         if who.stage in ("finished", "declined", "expired"):
-            # Who never consented is no better off than those who come when the study is full.
+            # Participants who never consented get what those get who arrive at a full study.
             absent = who.stage == "expired" and who.consented_at is None
             plain = replace(plain, kind="full") if absent else plain
             undecided = self.undecided(who)
             if undecided and self.declining_pays:
-                # What they are given for declining comes when they are sure.
+                # The code or link for declining is shown once they have confirmed.
                 return replace(plain, undecided=True, held=True)
             code, address = self.exit(plain.kind, json.loads(who.entry))  # type: ignore[arg-type]
             return replace(plain, code=code, address=address, undecided=undecided)
@@ -83,7 +83,7 @@ class Location:
         )
 
     def _practice_feedback(self, c: Connection, who: Participant, plain: Screen) -> Screen:
-        """The practice question that they have just answered, and what most people choose."""
+        """The practice question just answered, with the choice that most people make."""
         asked = questions.last_practice(c, who.id)
         assert asked is not None
         side: Side = asked.side  # type: ignore[assignment]
@@ -104,26 +104,26 @@ class Location:
         )
 
     def exit(self, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:
-        """The code and the address of an exit."""
+        """Code and URL of an exit."""
         return exit_of(self.study.settings.completion, kind, entry)
 
     def practice_slot(self, who: Participant) -> int:
-        """The place of the practice question that is next; 0 when there is none any more."""
+        """Slot of the next practice question (negative); 0 when practice is done."""
         return min(0, who.practised - self.study.settings.session.practice)
 
     def current_slot(self, who: Participant) -> int | None:
-        """The place of the question that they are to answer, if there is one."""
+        """Slot of the question to be answered now; None if there is none."""
         if who.stage == "practice":
             return self.practice_slot(who)
         return who.done if who.stage == "trials" else None
 
     @property
     def declining_pays(self) -> bool:
-        """Whether those who decline are given a code or a link."""
+        """Whether participants who decline get a code or a link."""
         return any(self.exit("declined", {}))
 
     def undecided(self, who: Participant) -> bool:
-        """Whether somebody who declined has not yet been given anything for it."""
+        """Whether a participant who declined can still change their mind."""
         return who.stage == "declined" and not (self.declining_pays and who.finished_at)
 
 

@@ -1,4 +1,4 @@
-"""How fast somebody answers, by the server's clock: the time left, and who is in a hurry."""
+"""Pace of answering, by the server's clock: estimated time left, and reminders to slow down."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from server.store.collection import Participant
 from server.store.database import Connection
 from server.study.config import LoadedStudy
 
-# Answers before which a pace is not known, and those that it is taken from.
+# Minimum number of answers for an estimate, and the window of recent answers it is based on.
 MIN_ANSWERS = 5
 RECENT_ANSWERS = 20
-# Answers in a row that make a hurry, reminders a session, and trials between two of them.
+# Window of answers that are tested for speed, reminders per session, and trials between reminders.
 HURRIED_ANSWERS = 8
 MAX_REMINDERS = 2
 REMINDER_GAP = 20
@@ -21,22 +21,22 @@ SLOW_DOWN = "slow_down"
 
 
 class Pace:
-    """One study's pace of answering; within the caller's transaction."""
+    """Pace of one study's participants, within the caller's transaction."""
 
     def __init__(self, study: LoadedStudy) -> None:
         self._session = study.settings.session
         self._timeout_ms = study.settings.trial.timeout_ms
 
     def minutes_left(self, c: Connection, who: Participant) -> float | None:
-        """How long the rest will take them; None before that can be said."""
+        """Estimated minutes for the remaining trials; None while there are too few answers."""
         if who.done < MIN_ANSWERS:
             return None
         gaps = _gaps(questions.times(c, who.id, RECENT_ANSWERS + 1))
-        # Clocks are set back now and then, and a break between two answers is not their pace.
+        # The median is robust against breaks between two answers.
         return None if not gaps else (who.trials - who.done) * median(gaps) / 60_000
 
     def reminded(self, c: Connection, who: Participant, now: int) -> bool:
-        """Whether to ask them now to take their time; it is written down that they were."""
+        """Whether to show a reminder to slow down now; if so, it is logged as an event."""
         limit, done = self._session.rush_ms, who.done
         every = self._session.break_every
         at_break = every and done % every == 0
@@ -45,7 +45,7 @@ class Pace:
         gaps = _gaps(questions.times(c, who.id, HURRIED_ANSWERS + 1))
         if len(gaps) < HURRIED_ANSWERS or median(gaps) >= limit:
             return False
-        earlier = [one["done"] for one in collection.events_about(c, who.id, SLOW_DOWN)]
+        earlier = [event["done"] for event in collection.events_about(c, who.id, SLOW_DOWN)]
         if len(earlier) >= MAX_REMINDERS or (earlier and done - earlier[-1] < REMINDER_GAP):
             return False
         collection.add_event(
@@ -55,5 +55,5 @@ class Pace:
 
 
 def _gaps(times: list[int]) -> list[int]:
-    """Milliseconds from answer to answer, where the clock went on; `times` come newest first."""
+    """Milliseconds between answers, omitting steps of the clock backwards; `times` newest first."""
     return [later - earlier for later, earlier in pairwise(times) if later > earlier]

@@ -1,4 +1,4 @@
-"""What a participant can be shown: the answers that the service gives to the pages."""
+"""Data of the participant's pages, as the service returns them to the views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ StageKind = Literal[
 Side = Literal["left", "right", "skip", "timeout"]
 # Pages between questions, left by `Service.rest`.
 CONTINUED = ("practice_feedback", "ready", "break", "slow_down")
-# What became of the answer before: the name of the text that says so.
+# Name of the text that comments on the previous answer.
 Note = Literal[
     "",
     "practice_right",
@@ -39,9 +39,9 @@ Note = Literal[
 
 @dataclass(frozen=True)
 class TrialScreen:
-    """A question on the page. Items are numbers; `token` is what the form sends back.
+    """A question on the page. Items are numbers; the form returns `token`.
 
-    `chosen` and `expected` are known only when the page says what became of a practice question.
+    `chosen` and `expected` are set only for feedback on a practice question.
     """
 
     token: str
@@ -55,12 +55,12 @@ class TrialScreen:
 
 @dataclass(frozen=True)
 class Screen:
-    """Where a participant is, and all that the page needs to show it.
+    """A participant's current page, with everything needed to render it.
 
-    `visit` goes into every form; `upcoming` names the items to preload; `code` and `address` are
-    the exit's, if the study has set them. "ready" is the page between practice and trials.
-    `minutes` is the time left by their own pace, None before that is known. `undecided`: who
-    declined can still change their mind; `held`: there is a code or link, for when they are sure.
+    `visit` is part of every form; `upcoming` are the items to preload; `code` and `address` belong
+    to the exit, if the study sets them. "ready" is the page between practice and trials. `minutes`
+    is the estimated time left, None while unknown. `undecided`: a participant who declined can
+    still change their mind; `held`: a code or link will be shown once they confirm.
     """
 
     kind: StageKind
@@ -80,7 +80,7 @@ class Screen:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Somebody who cannot take part now, and why."""
+    """A visitor who cannot take part now, and why."""
 
     kind: Literal["full", "paused", "already", "preview"]
     code: str = ""
@@ -89,6 +89,6 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Welcome:
-    """Somebody who takes part: go to the page of this token."""
+    """A participant who is admitted: the next page is the one of this token."""
 
     token: str

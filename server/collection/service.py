@@ -1,4 +1,4 @@
-"""What participants can do, each as one transaction: arrive, consent, answer, finish. No Flask."""
+"""The actions of participants (arrive, consent, answer, finish), each as one transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 
 
 class UnknownParticipant(LoreError):
-    """A link with a token that nobody holds."""
+    """A link whose token belongs to no participant."""
 
 
 class QuestionNotFound(LoreError):
@@ -34,9 +34,10 @@ class QuestionNotFound(LoreError):
 
 
 class Service:
-    """One study's use cases for participants.
+    """The actions of one study's participants; independent of Flask.
 
-    `clock` gives milliseconds since 1970. Every method returns only after what it did is on disk.
+    `clock` returns milliseconds since 1970. Every method returns only after its changes are on
+    disk.
     """
 
     def __init__(self, database: Database, study: LoadedStudy, clock: Callable[[], int]) -> None:
@@ -48,7 +49,7 @@ class Service:
         self._pace = Pace(study)
         self._location = Location(study, self._issuer, self._pace, clock)
 
-    # ---- coming and going -----------------------------------------------------------------------
+    # ---- arrival --------------------------------------------------------------------------------
 
     def arrive(
         self,
@@ -57,11 +58,11 @@ class Service:
         agent: str = "",
         simulated: bool = False,
     ) -> Welcome | Rejected:
-        """Somebody opens the study's link: a newcomer, or one who comes back.
+        """Admit a visitor who opens the study's link, as a new or a returning participant.
 
-        `entry` holds the link's parameters, `token` what their browser remembers of an earlier
-        visit. People whom the recruiter names are known by that name, whatever the browser says.
-        `simulated`: a bot of this server's own, which is marked as such for good.
+        `entry` holds the link's parameters, `token` the browser's cookie of an earlier visit. The
+        recruitment site's identifier takes precedence over the cookie. `simulated` marks one of
+        this server's own bots, permanently.
         """
         entry = tidy(entry)
         if entry.get("assignmentId") == PREVIEW:
@@ -81,10 +82,10 @@ class Service:
         if known is not None:
             before = json.loads(known.entry)
             if known.stage == "finished" and session_of(entry) != session_of(before):
-                # A second session of the same person, not a reload of the first.
+                # A second session of the same participant, not a reload of the first.
                 return Rejected("already", *self._location.exit("already", entry))
             if external is not None and entry != before and known.stage in store.STILL_HERE:
-                # The way out must name the assignment that they hold now, not one given back.
+                # The exit must name the current assignment, not one that was returned.
                 store.change_participant(
                     c, known.id, entry=json.dumps({**before, **entry}, ensure_ascii=False)
                 )
@@ -104,10 +105,10 @@ class Service:
             self._leave_simulated_out(c, now)
         return Welcome(new.token)
 
-    # ---- from page to page ----------------------------------------------------------------------
+    # ---- pages ----------------------------------------------------------------------------------
 
     def visit(self, token: str) -> Screen:
-        """The page is loaded: where they are, and this is now their newest window."""
+        """Load the current page; the window that asks becomes the participant's newest."""
 
         def work(c: Connection) -> Screen:
             who = self._present(c, token)
@@ -116,11 +117,11 @@ class Service:
         return self.database.write(work)
 
     def look(self, token: str, visit: int | None) -> Screen:
-        """Where they are, for a window that asks by itself whether the study goes on."""
+        """The current page, for a paused window that polls whether the study has resumed."""
         return self._act(token, visit, lambda who: False, lambda who, now: {})
 
     def consent(self, token: str, agreed: bool, visit: int | None = None) -> Screen:
-        """They agree, or do not: then they may take it back until they have seen an exit."""
+        """Give or decline consent; declining can be undone until a code or link was shown."""
 
         def changes(who: Participant, now: int) -> dict[str, Any]:
             if agreed:
@@ -133,7 +134,7 @@ class Service:
         return self._act(token, visit, lambda who: who.stage == "consent", changes)
 
     def leave(self, token: str) -> Screen:
-        """They have declined and mean it: now they are given the code or link for that."""
+        """Confirm declining; the page then shows the code or link of that exit."""
         return self._act(
             token,
             None,
@@ -142,7 +143,7 @@ class Service:
         )
 
     def reconsider(self, token: str) -> Screen:
-        """They have declined and changed their mind: consent again, if there is still room."""
+        """Undo declining: back to the consent page, if the budget still has room."""
 
         def work(c: Connection) -> Screen:
             who, now, state = self._participant(c, token), self.clock(), self._state(c)
@@ -158,14 +159,14 @@ class Service:
         return self.database.write(work)
 
     def begin(self, token: str, visit: int | None = None) -> Screen:
-        """They have read the instructions."""
+        """Leave the instructions and start with practice or trials."""
         stage = "practice" if self.study.settings.session.practice else "trials"
         return self._act(
             token, visit, lambda who: who.stage == "instructions", lambda who, now: {"stage": stage}
         )
 
     def rest(self, token: str, done: int, visit: int | None = None) -> Screen:
-        """They continue from a page between questions; `done` says which page, as it said."""
+        """Continue from a page between questions; `done` is the count that the page was sent."""
 
         def due(who: Participant) -> bool:
             if who.stage == "practice":
@@ -183,7 +184,7 @@ class Service:
         return self._act(token, visit, due, changes)
 
     def feedback(self, token: str, text: str) -> Screen:
-        """They have written a comment, perhaps an empty one, and are done."""
+        """Store the comment, which may be empty, and finish."""
         kept = {"stage": "finished", "feedback": text[:MAX_FEEDBACK]}
         return self._act(
             token,
@@ -199,7 +200,7 @@ class Service:
         due: Callable[[Participant], bool],
         changes: Callable[[Participant, int], dict[str, Any]],
     ) -> Screen:
-        """One step of a participant, if it is due; an older window takes none."""
+        """Apply changes if they are due; an older window cannot change anything."""
 
         def work(c: Connection) -> Screen:
             who, now = self._present(c, token), self.clock()
@@ -214,7 +215,7 @@ class Service:
     def _older(self, who: Participant, visit: int | None) -> bool:
         """Whether a window was replaced by a newer one.
 
-        Only one window at a time may go on; what comes after the last question belongs to all.
+        Only one window at a time can continue; the pages after the last question are open to all.
         """
         return visit is not None and visit < who.visit and who.stage in store.UNDER_WAY
 
@@ -229,11 +230,10 @@ class Service:
         rt_ms: float | None = None,
         timings: Mapping[str, Any] | None = None,
     ) -> Screen:
-        """Store an answer and give the next question; again and again, the same.
+        """Store an answer and return the next page; idempotent.
 
-        The first answer to a question is kept; who sends another, or the same once more, is told
-        where they are now. What comes from an older window, or breaks the study's rules, is not
-        stored.
+        Only the first answer to a question is stored; any further one just returns the current
+        page. Answers from an older window, or against the study's rules, are not stored.
         """
         return self.database.write(
             lambda c: self._answer(c, token, question, side, visit, rt_ms, timings)
@@ -253,7 +253,7 @@ class Service:
         away = self._quota.is_away(who, now)
         asked = questions.issued(c, question)
         if asked is None or asked.participant != who.id:
-            raise QuestionNotFound("This question is not one of this participant's.")
+            raise QuestionNotFound("This question was not given to this participant.")
         note: Note = ""
         current = asked.side is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
@@ -279,9 +279,9 @@ class Service:
     def _done(self, c: Connection, who: Participant, now: int) -> Participant:
         changes: dict[str, Any] = {"done": who.done + 1, "seen_at": now}
         if who.done + 1 >= who.trials:
-            wants_words = self.study.settings.session.feedback
-            changes["stage"] = "feedback" if wants_words else "finished"
-            changes["finished_at"] = None if wants_words else now
+            comment_page = self.study.settings.session.feedback
+            changes["stage"] = "feedback" if comment_page else "finished"
+            changes["finished_at"] = None if comment_page else now
         who = store.change_participant(c, who.id, **changes)
         if not who.simulated:
             self._leave_simulated_out(c, now)
@@ -293,16 +293,16 @@ class Service:
         if not self.study.settings.learning.simulated:
             store.leave_simulated_out(c, now)
 
-    # ---- where somebody is ----------------------------------------------------------------------
+    # ---- state ----------------------------------------------------------------------------------
 
     def _participant(self, c: Connection, token: str) -> Participant:
         who = store.participant(c, token)
         if who is None:
-            raise UnknownParticipant("No participant holds this link.")
+            raise UnknownParticipant("This link belongs to no participant.")
         return who
 
     def _present(self, c: Connection, token: str) -> Participant:
-        """Who holds this token; if they were away too long, only if there is still room."""
+        """The participant of this token; one who was idle is readmitted if there is room."""
         who, now = self._participant(c, token), self.clock()
         if not self._quota.is_away(who, now):
             return who

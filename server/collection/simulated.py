@@ -1,9 +1,9 @@
-"""Simulated participants: how this server's own bots are told from people.
+"""Simulated participants: how the server recognises its own bots.
 
-Whoever starts the server draws a secret for each run and hands it to its web processes and to its
-bots, in their environment. A bot sends it along when it arrives, and is marked as simulated in the
-database, for good. Nobody else knows it, so no person can pass for a bot and no bot of ours for a
-person: one that sends a wrong secret is turned away.
+The supervisor draws a secret for each run and passes it to the web processes and the bots through
+their environment. A bot sends it in a header when it arrives and is permanently marked as simulated
+in the database. Because no one else knows the secret, no person can pass as a bot, and none of the
+bots can pass as a person: a request with a wrong secret is rejected.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ _VARIABLE = "LORE_ACTIVE_BOTS"
 
 
 class WrongSecret(Exception):
-    """A request that claims to come from a bot of this server, and does not."""
+    """A request that falsely claims to come from a bot of this server."""
 
 
 def new_secret() -> str:
-    """For one run of a server."""
+    """Draw the secret for one run of a server."""
     return secrets.token_urlsafe(32)
 
 
 def environment(secret: str) -> dict[str, str]:
-    """What a process is started with that must know the secret."""
+    """Environment variables for a process that must know the secret."""
     return {_VARIABLE: secret} if secret else {}
 
 
 def take_secret() -> str:
-    """The secret that this process was started with; nothing that it starts gets it too."""
+    """Remove the secret from the environment and return it, so that no child inherits it."""
     return os.environ.pop(_VARIABLE, "")
 
 
 def is_bot(given: str | None, secret: str) -> bool:
-    """Whether a request came from a bot, by the header that it has; WrongSecret if it lies."""
+    """Whether a request came from a bot, by its header; WrongSecret if the secret is wrong."""
     if given is None:
         return False
     if not secret or not hmac.compare_digest(given.encode(), secret.encode()):

@@ -1,1 +1,1 @@
-"""LORE beside other methods on the same cross-validation folds."""
+"""Comparison of LORE with other methods on the same cross-validation folds."""

@@ -1,4 +1,4 @@
-"""A comparison as a picture (SVG) or as a page of its own (HTML): no script, nothing to load."""
+"""A comparison as a figure (SVG) or a self-contained page (HTML), without scripts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ FONT = "font-family='system-ui, sans-serif' font-size='13'"
 
 
 def ordered(results: Sequence[Result]) -> list[Result]:
-    """Best first; those without figures last."""
-    return sorted(results, key=lambda one: -(one.accuracy if one.accuracy is not None else -1.0))
+    """Sort by accuracy, best first; methods without results last."""
+    return sorted(
+        results, key=lambda result: -(result.accuracy if result.accuracy is not None else -1.0)
+    )
 
 
-def state(one: Result, folds: int) -> str:
-    """What has to be said of a method that did not go through; empty if it did."""
-    if one.status == "done":
+def state(result: Result, folds: int) -> str:
+    """Say why a method was not completed; empty if it was."""
+    if result.status == "done":
         return ""
-    if one.status == "missing":
-        return f"not run: {one.words}"
-    done = f" with {len(one.folds)} of {folds} folds done"
-    return (f"failed: {one.words}" if one.status == "failed" else one.words) + done
+    if result.status == "missing":
+        return f"not run: {result.words}"
+    done = f" after {len(result.folds)} of {folds} folds"
+    return (f"failed: {result.words}" if result.status == "failed" else result.words) + done
 
 
 def svg(results: Sequence[Result], folds: int, title: str) -> str:
-    """Held-out accuracy with its standard error, a row a method; rank and seconds beside it."""
+    """Draw held-out accuracy ± standard error, one row per method, with rank and seconds."""
     rows = ordered(results)
-    shares = [one.accuracy for one in rows if one.accuracy is not None]
-    errors = [one.error or 0.0 for one in rows if one.accuracy is not None]
+    shares = [result.accuracy for result in rows if result.accuracy is not None]
+    errors = [result.error or 0.0 for result in rows if result.accuracy is not None]
     low = min([*(a - e for a, e in zip(shares, errors, strict=True)), 0.99]) if shares else 0.5
     high = max([*(a + e for a, e in zip(shares, errors, strict=True)), 0.0]) if shares else 1.0
     pad = max(0.005, 0.08 * (high - low))
@@ -45,7 +47,7 @@ def svg(results: Sequence[Result], folds: int, title: str) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' "
         f"width='{WIDTH}' height='{height}' role='img' {FONT} fill='{INK}'>",
         f"<title>{escape(title)}</title><rect width='100%' height='100%' fill='white'/>",
-        f"<text x='{LEFT}' y='22' font-weight='600'>answers predicted right, in %</text>",
+        f"<text x='{LEFT}' y='22' font-weight='600'>held-out accuracy, %</text>",
         f"<text x='{WIDTH - 130}' y='22' text-anchor='end' font-weight='600'>rank</text>",
         f"<text x='{WIDTH - 16}' y='22' text-anchor='end' font-weight='600'>seconds</text>",
     ]
@@ -54,32 +56,32 @@ def svg(results: Sequence[Result], folds: int, title: str) -> str:
         out.append(f"<line x1='{at:.1f}' x2='{at:.1f}' y1='36' y2='{end}' stroke='{FAINT}'/>")
         label = f"{100 * tick:.1f}".removesuffix(".0")
         out.append(f"<text x='{at:.1f}' y='{end + 20}' text-anchor='middle'>{label}</text>")
-    for number, one in enumerate(rows):
+    for number, result in enumerate(rows):
         y = TOP + ROW * number + ROW / 2
-        colour = OURS if one.method.startswith("lore") else INK
-        out.append(f"<text x='16' y='{y + 4:.1f}' fill='{colour}'>{escape(one.name)}</text>")
-        if one.accuracy is None:
-            words = escape(state(one, folds))[:80]
-            out.append(f"<text x='{LEFT}' y='{y + 4:.1f}' fill='#5b6875'>{words}</text>")
+        colour = OURS if result.method.startswith("lore") else INK
+        out.append(f"<text x='16' y='{y + 4:.1f}' fill='{colour}'>{escape(result.name)}</text>")
+        if result.accuracy is None:
+            text = escape(state(result, folds))[:80]
+            out.append(f"<text x='{LEFT}' y='{y + 4:.1f}' fill='#5b6875'>{text}</text>")
             continue
-        if one.error:
-            ends = (x(one.accuracy - one.error), x(one.accuracy + one.error))
+        if result.error:
+            ends = (x(result.accuracy - result.error), x(result.accuracy + result.error))
             out.append(
                 f"<line x1='{ends[0]:.1f}' x2='{ends[1]:.1f}' y1='{y}' y2='{y}' "
                 f"stroke='{colour}' stroke-width='2'/>"
             )
-        fill = colour if one.status == "done" else "white"
+        fill = colour if result.status == "done" else "white"
         out.append(
-            f"<circle cx='{x(one.accuracy):.1f}' cy='{y}' r='5' fill='{fill}' stroke='{colour}' "
-            f"stroke-width='2'><title>{escape(one.name)}: {percent(one)}</title></circle>"
+            f"<circle cx='{x(result.accuracy):.1f}' cy='{y}' r='5' fill='{fill}' stroke='{colour}' "
+            f"stroke-width='2'><title>{escape(result.name)}: {percent(result)}</title></circle>"
         )
-        for at, text in ((WIDTH - 130, rank(one)), (WIDTH - 16, seconds(one))):
+        for at, text in ((WIDTH - 130, rank(result)), (WIDTH - 16, seconds(result))):
             out.append(f"<text x='{at}' y='{y + 4:.1f}' text-anchor='end'>{text}</text>")
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round shares inside the range, about five of them."""
+    """Choose about five round values within the range."""
     for step in (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2):
         first, last = int(-(-low // step)), int(high // step)
         if last - first < 6:
@@ -87,39 +89,39 @@ def _ticks(low: float, high: float) -> list[float]:
     return [low, high]
 
 
-def percent(one: Result) -> str:
-    """Accuracy with its standard error, in per cent."""
-    if one.accuracy is None:
+def percent(result: Result) -> str:
+    """Format accuracy ± standard error in percent."""
+    if result.accuracy is None:
         return "–"
-    error = "" if one.error is None else f" ± {100 * one.error:.2f}"
-    return f"{100 * one.accuracy:.2f}{error}"
+    error = "" if result.error is None else f" ± {100 * result.error:.2f}"
+    return f"{100 * result.accuracy:.2f}{error}"
 
 
-def rank(one: Result) -> str:
-    """Mean rank, without decimals where all folds agree."""
-    return "–" if one.rank is None else f"{one.rank:.1f}".removesuffix(".0")
+def rank(result: Result) -> str:
+    """Format the mean rank, without decimals if it is an integer."""
+    return "–" if result.rank is None else f"{result.rank:.1f}".removesuffix(".0")
 
 
-def seconds(one: Result) -> str:
-    """Mean seconds of a fit."""
-    if not one.folds:
+def seconds(result: Result) -> str:
+    """Format the mean seconds of a fit."""
+    if not result.folds:
         return "–"
-    mean = sum(fold.seconds for fold in one.folds) / len(one.folds)
+    mean = sum(fold.seconds for fold in result.folds) / len(result.folds)
     return f"{mean:.2f}" if mean < 10 else f"{mean:.0f}"
 
 
 def html(results: Sequence[Result], folds: int, title: str, notes: Sequence[str]) -> str:
-    """A page with the picture, the table and what has to be said."""
+    """Write a page with the figure, the table and the notes."""
     cells = "\n".join(
         "<tr>"
         + "".join(
             f"<td>{escape(cell)}</td>"
-            for cell in (one.name, percent(one), rank(one), seconds(one), note(one, folds))
+            for cell in (row.name, percent(row), rank(row), seconds(row), note(row, folds))
         )
         + "</tr>"
-        for one in ordered(results)
+        for row in ordered(results)
     )
-    said = "\n".join(f"<p>{escape(one)}</p>" for one in notes)
+    paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in notes)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
 <meta name="viewport" content="width=device-width">
@@ -137,11 +139,11 @@ td:nth-child(-n+4) {{ white-space: nowrap; }}
 </thead><tbody>
 {cells}
 </tbody></table>
-{said}
+{paragraphs}
 </body></html>
 """
 
 
-def note(one: Result, folds: int) -> str:
-    """What is said beside a method: what it chose, or why it has no or fewer figures."""
-    return state(one, folds) or one.words
+def note(result: Result, folds: int) -> str:
+    """Describe a method's choices, or why results are missing."""
+    return state(result, folds) or result.words

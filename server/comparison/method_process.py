@@ -1,7 +1,7 @@
-"""One method over all folds, in a process of its own that can be ended at any time.
+"""One method over all folds, in a separate process that can be ended at any time.
 
-Run as `python -m server.comparison.method_process JOB`. Says one JSON object a line on standard
-output: `ready` when the work begins, then each fold, or `failed` with the reason.
+Run as `python -m server.comparison.method_process JOB`. Prints one JSON object per line on standard
+output: `ready` when the work starts, then each fold, or `failed` with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lore_active.warmup import warm
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to do: a method on a file of answers."""
+    """The task of a process: a method on a file of answers."""
 
     method: str
     file: str
@@ -38,7 +38,7 @@ class Job:
 
 @dataclass(frozen=True)
 class FoldResult:
-    """How a method did on answers that it had not seen."""
+    """Result of a method on the held-out answers of one fold."""
 
     accuracy: float
     rank: int
@@ -47,7 +47,7 @@ class FoldResult:
 
 
 def run(job: Job, say: Any) -> None:
-    """Fit and judge fold after fold."""
+    """Fit and score fold by fold."""
     answers, method = as_triplets(job.file, job.items), METHODS[job.method]
     part = folds(answers, job.seed, job.folds)
     if not method.needs:
@@ -58,10 +58,10 @@ def run(job: Job, say: Any) -> None:
     for fold in range(job.folds):
         fit, held = answers.take(np.flatnonzero(part != fold)), np.flatnonzero(part == fold)
         begun = time.perf_counter()
-        found = method.fit(fit, job.components, job.seed)
+        fitted = method.fit(fit, job.components, job.seed)
         seconds = time.perf_counter() - begun
-        accuracy = triplet_accuracy(found.embedding, answers.take(held))
-        say(asdict(FoldResult(accuracy, found.rank, seconds, found.chose)))
+        accuracy = triplet_accuracy(fitted.embedding, answers.take(held))
+        say(asdict(FoldResult(accuracy, fitted.rank, seconds, fitted.chose)))
 
 
 def _end_with_parent() -> None:
@@ -74,8 +74,8 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Do the job given as JSON."""
-    # Libraries print what they like; the real standard output is for our lines alone.
+    """Run the job given as JSON."""
+    # Libraries may print anything; the real standard output is reserved for the results.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -87,8 +87,8 @@ def main() -> None:
         with threadpool_limits(1):
             run(Job(**json.loads(sys.argv[1])), say)
     except Exception as error:
-        words = " ".join(str(error).split())[:300]
-        say({"failed": f"{type(error).__name__}: {words}"})
+        message = " ".join(str(error).split())[:300]
+        say({"failed": f"{type(error).__name__}: {message}"})
 
 
 if __name__ == "__main__":

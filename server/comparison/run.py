@@ -1,4 +1,4 @@
-"""Methods side by side on the same folds: each in a process with a time limit, then the figures."""
+"""Methods compared on the same folds: each in a process with a time limit, then the results."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lore_active.simulation.baselines import METHODS, Method
 from lore_active.simulation.parallel import sweep
 from server.comparison.method_process import FoldResult, Job
 
-# Loading packages and compiling do not count as the method's time, but they must end, too.
+# Loading packages and compiling do not count as the method's time, but are limited, too.
 START_SECONDS = 600.0
-# Methods this close to the best, in shares of answers, are compared by their rank.
+# Methods within this accuracy of the best are compared by rank.
 CLOSE = 0.01
 
 Status = Literal["done", "stopped", "failed", "missing"]
@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a method; figures are of the folds that were done."""
+    """Result of a method over the completed folds."""
 
     method: str
     name: str
@@ -44,18 +44,18 @@ class Result:
     folds: tuple[FoldResult, ...]
 
     def figures(self) -> dict[str, Any]:
-        """Plain data: means over the folds, standard error, and each fold."""
-        one = asdict(self)
-        one["folds_done"] = len(self.folds)
-        one["accuracy"] = self.accuracy
-        one["accuracy_se"] = self.error
-        one["rank"] = _mean([fold.rank for fold in self.folds])
-        one["seconds"] = _mean([fold.seconds for fold in self.folds])
-        return one
+        """Return plain data: means over the folds, standard error, and each fold."""
+        figures = asdict(self)
+        figures["folds_done"] = len(self.folds)
+        figures["accuracy"] = self.accuracy
+        figures["accuracy_se"] = self.error
+        figures["rank"] = _mean([fold.rank for fold in self.folds])
+        figures["seconds"] = _mean([fold.seconds for fold in self.folds])
+        return figures
 
     @property
     def accuracy(self) -> float | None:
-        """Mean share of held-out answers predicted right."""
+        """Mean held-out accuracy."""
         return _mean([fold.accuracy for fold in self.folds])
 
     @property
@@ -77,11 +77,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def chosen(names: Sequence[str]) -> list[Method]:
-    """Methods by name; all if none is named."""
+    """Look up methods by name; all if none is named."""
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise InvalidParameter(
-            f"--methods names {', '.join(map(repr, unknown))}, but there are {', '.join(METHODS)}."
+            f"--methods has {', '.join(map(repr, unknown))}, but must be some of "
+            f"{', '.join(METHODS)}."
         )
     return [METHODS[name] for name in dict.fromkeys(names)] or list(METHODS.values())
 
@@ -96,9 +97,9 @@ def compare(
     progress: Progress = lambda name, done, of: None,
     spread: bool = False,
 ) -> list[Result]:
-    """Every method on the same folds, each for `limit` seconds at most.
+    """Run every method on the same folds, each for at most `limit` seconds.
 
-    One after another, so that their seconds can be compared; or, with `spread`, as a sweep.
+    One after another, so that run times are comparable; or, with `spread`, in parallel.
     """
     if folds < 2:
         raise InvalidParameter(f"--folds is {folds}, but must be 2 or more.")
@@ -112,9 +113,9 @@ def compare(
         raise InvalidParameter(
             f"There are fewer than {folds} different questions: --folds must be smaller."
         )
-    # An embedding of N items fills N − 1 dimensions at most.
-    most = min(components, answers.n_objects - 1)
-    jobs = [(method, answers, folds, most, seed, limit) for method in methods]
+    # An embedding of N items has at most N − 1 dimensions.
+    dimensions = min(components, answers.n_objects - 1)
+    jobs = [(method, answers, folds, dimensions, seed, limit) for method in methods]
     if not spread:
         return [tried(*job, progress) for job in jobs]
     return list(sweep(tried, jobs, lambda done, of: progress("methods", done, of)))
@@ -129,7 +130,7 @@ def tried(
     limit: float,
     progress: Progress = lambda name, done, of: None,
 ) -> Result:
-    """One method over all folds; ended after `limit` seconds."""
+    """Run one method over all folds; end it after `limit` seconds."""
     if lacking := method.missing():
         return Result(method.key, method.name, "missing", lacking, ())
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
@@ -142,19 +143,19 @@ def tried(
             weights=answers.weight,
         )
         job = Job(method.key, str(file), answers.n_objects, folds, components, seed)
-        return _heard(method, job, limit, progress)
+        return _run(method, job, limit, progress)
 
 
-def _heard(method: Method, job: Job, limit: float, progress: Progress) -> Result:
+def _run(method: Method, job: Job, limit: float, progress: Progress) -> Result:
     done: list[FoldResult] = []
     progress(method.name, 0, job.folds)
 
-    def ended(status: Status, words: str) -> Result:
-        return Result(method.key, method.name, status, words, tuple(done))
+    def ended(status: Status, message: str) -> Result:
+        return Result(method.key, method.name, status, message, tuple(done))
 
     with _Child(job) as child:
         if (first := child.line(START_SECONDS)) is None:
-            return ended("stopped", f"did not begin within {START_SECONDS:g} s")
+            return ended("stopped", f"did not start within {START_SECONDS:g} s")
         until = time.monotonic() + limit
         line: dict[str, Any] | None = first
         while len(done) < job.folds:
@@ -171,12 +172,12 @@ def _heard(method: Method, job: Job, limit: float, progress: Progress) -> Result
 
 
 def _choices(done: Sequence[FoldResult]) -> str:
-    """What the method chose in the folds, each once."""
+    """List what the method chose in the folds, without duplicates."""
     return ", ".join(dict.fromkeys(fold.chose for fold in done if fold.chose))
 
 
 class _Child:
-    """The process of a job; it does not outlive the block."""
+    """The process of a job, ended with the block."""
 
     def __init__(self, job: Job) -> None:
         self._lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -196,14 +197,14 @@ class _Child:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.put(json.loads(line))
-        # Only heard where a fold is still waited for.
+        # Only read if a fold is still missing.
         code = self._process.wait()
         self._said.seek(0)
         last = self._said.read().decode(errors="replace").strip().splitlines()[-1:]
         self._lines.put({"failed": " ".join([f"the process ended with code {code}.", *last])})
 
     def line(self, seconds: float) -> dict[str, Any] | None:
-        """What it says next; None if that takes longer."""
+        """Return its next line; None if that takes longer."""
         try:
             return self._lines.get(timeout=max(0.0, seconds))
         except queue.Empty:
@@ -221,11 +222,13 @@ class _Child:
 
 
 def verdict(results: Sequence[Result]) -> dict[str, Any]:
-    """The most accurate method, and the lowest rank among those within one point of it."""
-    whole = [one for one in results if one.status == "done"]
-    if not whole:
+    """Return the most accurate method, and the lowest rank within one percentage point of it."""
+    complete = [result for result in results if result.status == "done"]
+    if not complete:
         return {"best": None, "simplest": None}
-    best = max(whole, key=lambda one: one.accuracy or 0.0)
-    close = [one for one in whole if (best.accuracy or 0.0) - (one.accuracy or 0.0) <= CLOSE]
-    simplest = min(close, key=lambda one: (one.rank or 0.0, -(one.accuracy or 0.0)))
+    best = max(complete, key=lambda result: result.accuracy or 0.0)
+    close = [
+        result for result in complete if (best.accuracy or 0.0) - (result.accuracy or 0.0) <= CLOSE
+    ]
+    simplest = min(close, key=lambda result: (result.rank or 0.0, -(result.accuracy or 0.0)))
     return {"best": best.method, "simplest": simplest.method}

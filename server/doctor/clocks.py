@@ -1,4 +1,4 @@
-"""The clocks: is the date believable, is it kept right, does it run evenly?"""
+"""Checks of the clocks: is the date plausible, the clock synchronised and free of jumps?"""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def examine(
     steady: Callable[[], float] = time.monotonic,
     rest: Callable[[float], None] = time.sleep,
 ) -> Iterator[Finding]:
-    """Everything about time; `wall` in milliseconds since 1970, `steady` in seconds."""
+    """Check everything about time; `wall` in milliseconds since 1970, `steady` in seconds."""
     yield _date(wall(), folder)
-    yield _evenness(wall, steady, rest)
-    yield _kept_right(synchronised())
+    yield _jumps(wall, steady, rest)
+    yield _synchronisation(synchronised())
 
 
 def _date(ms: int, folder: Path | None) -> Finding:
@@ -37,56 +37,56 @@ def _date(ms: int, folder: Path | None) -> Finding:
     except (OverflowError, ValueError, OSError):
         return problem("date", f"{ms} ms since 1970", "Set the clock.")
     zone = datetime.now().astimezone()
-    found = (
+    date_text = (
         f"{date:%Y-%m-%d %H:%M} UTC; this machine's time zone is {zone:%Z} (UTC{zone:%z}), "
         "records are in UTC"
     )
-    # The program cannot be older than its own files.
+    # It cannot be earlier than the date of the program's own files.
     if ms / 1000 < Path(__file__).stat().st_mtime - 86400 or date.year >= LATEST_YEAR:
-        return problem("date", found, "The clock is wrong. Set it before anybody answers.")
+        return problem("date", date_text, "The clock is wrong. Set it before the study starts.")
     database = folder / DATABASE if folder else None
     if database and database.exists() and database.stat().st_mtime > ms / 1000 + 60:
         return warning(
             "date",
-            found + f"; {DATABASE} was last written after that",
+            date_text + f"; {DATABASE} was last written after that",
             "The clock was set back. Response times are safe; check the dates of answers.",
         )
-    return ok("date", found)
+    return ok("date", date_text)
 
 
-def _evenness(
+def _jumps(
     wall: Callable[[], int], steady: Callable[[], float], rest: Callable[[float], None]
 ) -> Finding:
     wall_begun, steady_begun = wall(), steady()
     rest(WATCHED_SECONDS)
     gap = abs((wall() - wall_begun) / 1000 - (steady() - steady_begun))
-    found = f"wall clock and steady clock differ by {1000 * gap:.0f} ms over a fifth of a second"
+    difference = f"system clock and monotonic clock differ by {1000 * gap:.0f} ms over 0.2 s"
     if gap > JUMP_SECONDS:
         return warning(
-            "clock", found, "Something is setting the clock. Wait until that is done, then again."
+            "clock", difference, "The clock is being adjusted. Wait a minute, then run this again."
         )
-    return ok("clock", found)
+    return ok("clock", difference)
 
 
-def _kept_right(state: bool | None) -> Finding:
+def _synchronisation(state: bool | None) -> Finding:
     if state is None:
-        return ok("time service", "whether one keeps the clock right cannot be read here")
+        return ok("time service", "synchronisation status is not available on this system")
     if state:
-        return ok("time service", "the clock is kept right")
+        return ok("time service", "the clock is synchronised")
     return warning(
         "time service",
-        "nothing keeps the clock right",
-        "Switch on network time (timedatectl set-ntp true, or chrony). Without a network, set the "
+        "the clock is not synchronised",
+        "Enable network time (timedatectl set-ntp true, or chrony). Without a network, set the "
         "clock by hand before the study.",
     )
 
 
 def synchronised() -> bool | None:
-    """Whether the kernel says that its clock is set by a time service; None: cannot be told."""
+    """Return whether the kernel reports a synchronised clock; None if that is unknown."""
     if platform.system() != "Linux":
         return None
     try:
-        # Asking only (no modes set) needs no rights; the record is about 200 bytes long.
+        # Without modes set this only reads and needs no privileges; the record has about 200 bytes.
         state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(1024))
     except (OSError, AttributeError):
         return None

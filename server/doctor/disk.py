@@ -1,4 +1,4 @@
-"""The disk under a study: does it take a commit, how long does that last, what kind is it?"""
+"""Checks of the disk: can it be written, how fast does it sync, which file system is it?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from server.store.database import Database
 
 ROUNDS = 20
 SLOW_MS = 50.0
-# No disk that keeps anything through a loss of power answers faster.
+# No disk that survives a power failure syncs faster.
 UNBELIEVABLE_MS = 0.02
 LITTLE, TOO_LITTLE = 2e9, 200e6
 NETWORK = (
@@ -30,7 +30,7 @@ SYNCED = ("dropbox", "onedrive", "icloud", "google drive", "googledrive", "nextc
 
 
 def examine(folder: Path) -> Iterator[Finding]:
-    """Everything about the disk that holds `folder`."""
+    """Check the disk that holds `folder`."""
     yield _sync(folder)
     yield _commit(folder)
     yield _kind(folder)
@@ -38,7 +38,7 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 
 def _sync(folder: Path) -> Finding:
-    """Really writes and syncs, in this folder, as every answer will."""
+    """Write and sync in this folder, as happens for every answer."""
     file = folder / f".doctor-{secrets.token_hex(6)}"
     times: list[float] = []
     try:
@@ -56,38 +56,42 @@ def _sync(folder: Path) -> Finding:
         return problem(
             "disk sync",
             f"{folder} cannot be written: {error.strerror}",
-            "Run as the user who owns the folder, or move the study to a disk that can be written.",
+            "Run as the user who owns the folder, or move the study to a writable disk.",
         )
     middle, worst = statistics.median(times), max(times)
-    found = f"an answer is on disk in {middle:.2f} ms (worst of {ROUNDS}: {worst:.1f} ms)"
+    timing = f"an answer is stored in {middle:.2f} ms (maximum of {ROUNDS}: {worst:.1f} ms)"
     if middle > SLOW_MS:
         return warning(
-            "disk sync", found, "Participants will wait for this disk. Use a local, faster one."
+            "disk sync",
+            timing,
+            "Participants will have to wait for this disk. Use a faster, local one.",
         )
     if middle < UNBELIEVABLE_MS:
         return warning(
             "disk sync",
-            found + ", faster than any disk",
-            "Syncing seems to be switched off or the folder to be in memory: a loss of power would "
-            "lose answers. Use a real disk.",
+            timing + ", faster than any disk",
+            "Syncing seems to be disabled, or the folder to be in memory: a power failure would "
+            "lose answers. Use a physical disk.",
         )
-    return ok("disk sync", found)
+    return ok("disk sync", timing)
 
 
 def _commit(folder: Path) -> Finding:
-    """A database like the study's own, with its locks and its write-ahead log."""
+    """Create a database like the study's own, with its locks and its write-ahead log."""
     file = folder / f".doctor-{secrets.token_hex(6)}.db"
     try:
         Database(file, now).close()
     except (LoreError, OSError) as error:
         return problem(
-            "database", str(error), "SQLite cannot work safely here. Use a local disk for studies."
+            "database",
+            str(error),
+            "SQLite cannot store data safely here. Use a local disk for studies.",
         )
     finally:
-        for left in _beside(file):
+        for leftover in _beside(file):
             with contextlib.suppress(OSError):
-                left.unlink()
-    return ok("database", "SQLite takes its safe settings: write-ahead log, full sync")
+                leftover.unlink()
+    return ok("database", "SQLite works with safe settings: write-ahead log, full sync")
 
 
 def _beside(file: Path) -> list[Path]:
@@ -100,36 +104,36 @@ def _kind(folder: Path) -> Finding:
         if name in str(whole).lower():
             return warning(
                 "file system",
-                f"{whole} looks like a folder that is copied to a cloud ({name})",
-                "Copies made while the database is being written are broken. Keep running studies "
-                "elsewhere, and copy them there when they are stopped.",
+                f"{whole} looks like a cloud-synchronised folder ({name})",
+                "Copies made while the database is being written can be corrupt. Keep running "
+                "studies elsewhere, and copy them there once they have stopped.",
             )
     kind = kind_of(whole)
     if kind is None:
-        return ok("file system", "its kind cannot be read on this system")
+        return ok("file system", "its type is not available on this system")
     if kind in NETWORK:
         return warning(
             "file system",
-            f"{kind}, over a network",
-            "Locks and syncs are not dependable there. Keep running studies on a local disk.",
+            f"{kind}, a network file system",
+            "Locking and syncing are unreliable there. Keep running studies on a local disk.",
         )
     if kind in MEMORY:
         return warning(
             "file system",
             f"{kind}, in memory",
-            "Everything is gone when the machine restarts. Keep studies on a disk.",
+            "All data are lost when the machine restarts. Keep studies on a disk.",
         )
     if kind == "overlay":
         return warning(
             "file system",
-            "overlay, the inside of a container",
-            "It is thrown away with the container. Keep studies on a volume.",
+            "overlay, inside a container",
+            "It is deleted with the container. Keep studies on a volume.",
         )
     return ok("file system", kind)
 
 
 def kind_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The kind of the file system that holds `folder`, where the system tells."""
+    """Return the type of the file system that holds `folder`, if the system reports it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -150,10 +154,10 @@ def _space(folder: Path) -> Finding:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return problem("disk space", f"cannot be read: {error.strerror}", "Look at the disk.")
-    found = f"{size(free)} free"
+        return problem("disk space", f"cannot be read: {error.strerror}", "Check the disk.")
+    free_space = f"{size(free)} free"
     if free < TOO_LITTLE:
-        return problem("disk space", found, "A study needs room: free at least 2 GB.")
+        return problem("disk space", free_space, "Free at least 2 GB for a study.")
     if free < LITTLE:
-        return warning("disk space", found, "Free some: 2 GB leave room for backups and exports.")
-    return ok("disk space", found)
+        return warning("disk space", free_space, "Free some: 2 GB allow for backups and exports.")
+    return ok("disk space", free_space)

@@ -1,4 +1,4 @@
-"""What an examination finds: one line with a verdict, what was found, and what to do about it."""
+"""The result of a check: its level, what was found, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; `advice` is empty if all is well."""
+    """Result of one check; `advice` is empty if there is nothing to do."""
 
     check: str
     level: Level
@@ -19,22 +19,22 @@ class Finding:
 
 
 def ok(check: str, found: str) -> Finding:
-    """All is well."""
+    """Report that a check passed."""
     return Finding(check, "ok", found)
 
 
 def warning(check: str, found: str, advice: str) -> Finding:
-    """A study can run, but something may go wrong."""
+    """Report that a study can run, but something may go wrong."""
     return Finding(check, "warning", found, advice)
 
 
 def problem(check: str, found: str, advice: str) -> Finding:
-    """A study cannot run, or may lose data."""
+    """Report that a study cannot run, or may lose data."""
     return Finding(check, "problem", found, advice)
 
 
 def size(count: float) -> str:
-    """Bytes in words."""
+    """Format a number of bytes."""
     for unit in ("bytes", "KB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""The machine: cores, memory, versions, and whether the kernels compile."""
+"""Checks of the machine: cores, memory, versions, and whether the kernels compile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lore_active import __version__, embedding
 from lore_active.warmup import warm
 from server.doctor.finding import Finding, ok, problem, size, warning
 
-# STRICT tables came with this one.
+# The first version with STRICT tables.
 SQLITE = (3, 37, 0)
 LITTLE, TOO_LITTLE = 1.5e9, 5e8
 THREADS = {0: "single-threaded", 1: "multi-threaded", 3: "serialized"}
@@ -27,7 +27,7 @@ GROUP = Path("/sys/fs/cgroup")
 
 
 def examine() -> Iterator[Finding]:
-    """Everything but disk, clock and network."""
+    """Check everything except disk, clock and network."""
     yield _versions()
     yield _database(sqlite3.sqlite_version_info, sqlite3.threadsafety)
     yield _cores(cores())
@@ -36,95 +36,97 @@ def examine() -> Iterator[Finding]:
 
 
 def _versions() -> Finding:
-    found = (
+    versions = (
         f"lore-active {__version__}, Python {platform.python_version()}, numba "
         f"{numba.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"{platform.system()} {platform.machine()}"
     )
     if sys.maxsize < 2**32:
-        return problem("versions", found + ", 32 bits", "Install a Python of 64 bits.")
-    return ok("versions", found)
+        return problem("versions", versions + ", 32-bit", "Install a 64-bit Python.")
+    return ok("versions", versions)
 
 
 def _database(version: tuple[int, ...], threads: int) -> Finding:
     written = ".".join(map(str, version))
-    found = f"SQLite {written}, {THREADS.get(threads, threads)}"
+    build = f"SQLite {written}, {THREADS.get(threads, threads)}"
     if version < SQLITE:
-        least = ".".join(map(str, SQLITE))
-        return problem("SQLite", found, f"Use a Python whose SQLite is {least} or newer.")
+        oldest = ".".join(map(str, SQLITE))
+        return problem("SQLite", build, f"Use a Python whose SQLite is {oldest} or newer.")
     if threads == 0:
-        return problem("SQLite", found, "Use a Python whose SQLite was built with threads.")
-    return ok("SQLite", found)
+        return problem("SQLite", build, "Use a Python whose SQLite was built with threads.")
+    return ok("SQLite", build)
 
 
 def cores() -> float:
-    """Processors that this process may use; a container may be given parts of one."""
+    """Return the number of processors available; in a container it may be a fraction."""
     try:
         count: float = len(os.sched_getaffinity(0))
     except AttributeError:
         count = os.cpu_count() or 1
     try:
-        most, period = (GROUP / "cpu.max").read_text().split()
-        return min(count, int(most) / int(period))
+        quota, period = (GROUP / "cpu.max").read_text().split()
+        return min(count, int(quota) / int(period))
     except (OSError, ValueError):
         return count
 
 
 def _cores(count: float) -> Finding:
-    found = f"{count:g} core{'' if count == 1 else 's'}"
+    number = f"{count:g} core{'' if count == 1 else 's'}"
     if count < 2:
         return warning(
             "cores",
-            found,
-            "Enough for a few people at a time. With two, pages do not wait for the learner.",
+            number,
+            "Enough for a few participants at a time. With two, pages do not wait for the worker.",
         )
-    return ok("cores", found)
+    return ok("cores", number)
 
 
 def memory() -> int | None:
-    """Bytes that could be had now; None: cannot be told."""
+    """Return the available memory in bytes; None if that is unknown."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable"))
+        free = next(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+        )
     except (OSError, StopIteration, ValueError):
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (AttributeError, OSError, ValueError):
             return None
     try:
-        most = int((GROUP / "memory.max").read_text())
-        return min(free, most - int((GROUP / "memory.current").read_text()))
+        limit = int((GROUP / "memory.max").read_text())
+        return min(free, limit - int((GROUP / "memory.current").read_text()))
     except (OSError, ValueError):
         return free
 
 
 def _memory(free: int | None) -> Finding:
     if free is None:
-        return ok("memory", "cannot be read on this system")
-    found = f"{size(free)} available"
+        return ok("memory", "not available on this system")
+    available = f"{size(free)} available"
     if free < TOO_LITTLE:
-        return problem("memory", found, "Close other programs; a study wants about 1 GB.")
+        return problem("memory", available, "Close other programs; a study needs about 1 GB.")
     if free < LITTLE:
-        return warning("memory", found, "Enough for one study of some hundred items, not more.")
-    return ok("memory", found)
+        return warning("memory", available, "Enough for one study of a few hundred items.")
+    return ok("memory", available)
 
 
 def _kernels() -> Finding:
-    """Compiles what is not yet compiled, so that the first participants need not wait for it."""
+    """Compile the kernels now, so that the first participants need not wait for it."""
     begun = time.perf_counter()
     warm()
-    found = f"the learner's code is ready after {time.perf_counter() - begun:.1f} s"
-    if not _kept():
+    timing = f"the learner's code was compiled or loaded in {time.perf_counter() - begun:.1f} s"
+    if not _cacheable():
         return warning(
             "kernels",
-            found + ", but cannot be kept on disk",
-            "Each start compiles it again. Set NUMBA_CACHE_DIR to a folder that can be written.",
+            timing + ", but cannot be cached",
+            "It is compiled again at each start. Set NUMBA_CACHE_DIR to a writable folder.",
         )
-    return ok("kernels", found)
+    return ok("kernels", timing)
 
 
-def _kept() -> bool:
-    """Whether compiled code can be written where numba looks for it."""
+def _cacheable() -> bool:
+    """Return whether numba can cache compiled code on disk."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(named)] if named else [Path(embedding.__file__).parent / "__pycache__"]
     if not named:

@@ -1,4 +1,4 @@
-"""Reaching the study: can the port be had, and do the real pages come through it as they should?"""
+"""Checks of the network: is the port free, and are the pages delivered correctly?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from server.study.samples.template import write_study
 WAIT_SECONDS = 90.0
 SLOW_SECONDS = 1.0
 SHOWN = 5
-# A copy is served, so that the study itself gets no visitor; but not of gigabytes.
+# A copy is served, so that the study itself gets no visitors; larger studies are not copied.
 LARGEST_COPY = 300e6
 LEFT_OUT = shutil.ignore_patterns(*DATA, "password")
 NEEDED = {
@@ -33,12 +33,12 @@ NEEDED = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-# Browsers refuse scripts and styles of another type.
+# Browsers reject scripts and styles of another type.
 TYPES = {".js": ("text/javascript", "application/javascript"), ".css": ("text/css",)}
 
 
 def examine(folder: Path | None, host: str, port: int) -> Iterator[Finding]:
-    """The port that was asked for, then the pages on a port of their own."""
+    """Check the given port, then the pages, served on a port of their own."""
     yield _port(host, port)
     yield _openness(host)
     with tempfile.TemporaryDirectory(prefix="lore-active-doctor-") as home:
@@ -53,15 +53,15 @@ def _port(host: str, port: int) -> Finding:
         if _is_ours(host, port):
             return warning(
                 "port",
-                f"{host} port {port}: a lore-active server answers there",
-                "All is well if it is this study's; otherwise choose another with --port.",
+                f"{host} port {port}: in use by a lore-active server",
+                "Fine if that server runs this study; otherwise choose another port with --port.",
             )
-        # Python adds the address, which stands there already.
+        # Python appends the address, which the message already has.
         why = str(error.strerror or error).partition(" (while")[0]
         return problem(
             "port",
-            f"{host} port {port} cannot be had: {why}",
-            "Stop what uses it, or choose another address with --host and --port.",
+            f"{host} port {port} is not available: {why}",
+            "Stop the program that uses it, or choose another with --host and --port.",
         )
     return ok("port", f"{host} port {port} is free")
 
@@ -71,38 +71,41 @@ def _is_ours(host: str, port: int) -> bool:
     try:
         connection.request("GET", "/health")
         reply = connection.getresponse()
-        found = json.loads(reply.read(1000))
+        health = json.loads(reply.read(1000))
     except (OSError, ValueError, http.client.HTTPException):
         return False
     finally:
         connection.close()
-    return reply.headers.get("Server") == "lore-active" and "ok" in found
+    return reply.headers.get("Server") == "lore-active" and "ok" in health
 
 
 def _openness(host: str) -> Finding:
     try:
-        alone = ipaddress.ip_address(host).is_loopback
+        local = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        alone = host == "localhost"
-    if alone:
-        return ok("network", f"{host}: only this machine gets in, so others need a proxy with TLS")
+        local = host == "localhost"
+    if local:
+        return ok(
+            "network",
+            f"{host}: reachable only from this machine; others need a reverse proxy with TLS",
+        )
     return warning(
         "network",
-        f"{host}: others get in without encryption",
-        "Fine in a lab of your own. On the internet put nginx or Caddy with TLS in front.",
+        f"{host}: reachable from other machines, without encryption",
+        "Fine within a lab. On the internet, put nginx or Caddy with TLS in front.",
     )
 
 
 def _copy(folder: Path | None, home: Path) -> Path:
-    """The study without its data; a sample if there is none that could be served."""
+    """Copy the study without its data; use a sample if there is none that can be served."""
     if folder is not None:
         try:
             study = load(folder)
-            names = {one.name for one in folder.iterdir()}
+            names = {entry.name for entry in folder.iterdir()}
             tops = [folder / name for name in names - LEFT_OUT(str(folder), list(names))]
             files = [file for top in tops for file in (top, *top.rglob("*")) if file.is_file()]
-            weight = sum(file.stat().st_size for file in files)
-            if weight <= LARGEST_COPY:
+            size = sum(file.stat().st_size for file in files)
+            if size <= LARGEST_COPY:
                 return copied(folder, home / study.name, "password")
         except (InvalidStudy, OSError):
             pass
@@ -111,34 +114,34 @@ def _copy(folder: Path | None, home: Path) -> Path:
 
 
 def _pages(folder: Path) -> Iterator[Finding]:
-    stop, settled = threading.Event(), threading.Event()
+    stop, ready = threading.Event(), threading.Event()
     address: list[str] = []
-    trouble: list[str] = []
+    errors: list[str] = []
 
     def live() -> None:
-        # Made here, because a study's lock belongs to the thread that took it.
+        # Created in this thread, because a study's lock belongs to the thread that acquired it.
         try:
             supervisor = Supervisor(
-                [folder], "127.0.0.1", 0, 1, 0, 0, 1.0, lambda line: settled.set()
+                [folder], "127.0.0.1", 0, 1, 0, 0, 1.0, lambda line: ready.set()
             )
             address.append(supervisor.address)
             supervisor.run(stop)
         except LoreError as error:
-            trouble.append(str(error))
+            errors.append(str(error))
         finally:
-            settled.set()
+            ready.set()
 
     begun = time.monotonic()
-    thread = threading.Thread(target=live, name="server under examination")
+    thread = threading.Thread(target=live, name="server under test")
     thread.start()
     try:
-        if not settled.wait(WAIT_SECONDS):
-            trouble.append(f"did not start in {WAIT_SECONDS:.0f} s")
-        if trouble:
-            advice = "Start lore-active serve by hand and read what it says."
-            yield problem("server", trouble[0], advice)
+        if not ready.wait(WAIT_SECONDS):
+            errors.append(f"did not start in {WAIT_SECONDS:.0f} s")
+        if errors:
+            advice = "Start `lore-active serve` and read its messages."
+            yield problem("server", errors[0], advice)
             return
-        yield ok("server", f"web and learner started in {time.monotonic() - begun:.1f} s")
+        yield ok("server", f"web server and worker started in {time.monotonic() - begun:.1f} s")
         yield from _look(address[0], folder.name)
     finally:
         stop.set()
@@ -146,57 +149,60 @@ def _pages(folder: Path) -> Iterator[Finding]:
 
 
 def _look(address: str, name: str) -> Iterator[Finding]:
-    """A participant's page as a browser would get it, with everything that it loads."""
+    """Fetch a participant's page as a browser would, with every file it loads."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
-    faults: list[str] = []
+    errors: list[str] = []
     begun = time.perf_counter()
     try:
-        _, place, _ = _fetch(connection, f"/s/{name}/", faults)
-        headers, _, page = _fetch(connection, place or f"/s/{name}/", faults)
+        _, place, _ = _fetch(connection, f"/s/{name}/", errors)
+        headers, _, page = _fetch(connection, place or f"/s/{name}/", errors)
         seconds = time.perf_counter() - begun
         if "text/html" not in headers.get("Content-Type", ""):
-            faults.append(f"the page's type is {headers.get('Content-Type')}")
+            errors.append(f"the page's content type is {headers.get('Content-Type')}")
         loaded = re.findall(r'(?:href|src)="(/[^"]+\.(?:js|css|svg|png)[^"]*)"', page)
-        for one in loaded:
-            got, _, _ = _fetch(connection, one, faults)
-            kinds = TYPES.get(Path(urlsplit(one).path).suffix)
-            kind = got.get("Content-Type", "").partition(";")[0]
+        for path in loaded:
+            path_headers, _, _ = _fetch(connection, path, errors)
+            kinds = TYPES.get(Path(urlsplit(path).path).suffix)
+            kind = path_headers.get("Content-Type", "").partition(";")[0]
             if kinds and kind not in kinds:
-                faults.append(f"{one} has the type {kind}, which browsers refuse")
+                errors.append(f"{path} has the content type {kind}, which browsers reject")
     except (OSError, http.client.HTTPException) as error:
         yield problem(
             "browser reach",
-            f"{address} broke off: {error}",
-            "A firewall, virus scanner or proxy setting on this machine is in the way.",
+            f"the connection to {address} failed: {error}",
+            "A firewall, virus scanner or proxy setting on this machine interferes.",
         )
         return
     finally:
         connection.close()
-    if faults:
+    if errors:
         yield problem(
             "browser reach",
-            "; ".join(faults[:SHOWN]),
-            "Reinstall lore-active. On Windows, programs sometimes change the types of .js files.",
+            "; ".join(errors[:SHOWN]),
+            "Reinstall lore-active. On Windows, other programs sometimes change the type "
+            "of .js files.",
         )
         return
-    found = f"a participant's page and its {len(loaded)} files came in {1000 * seconds:.0f} ms"
+    timing = f"a participant's page and its {len(loaded)} files loaded in {1000 * seconds:.0f} ms"
     if seconds > SLOW_SECONDS:
-        yield warning("browser reach", found, "This machine is busy; see what else runs on it.")
+        yield warning(
+            "browser reach", timing, "This machine is busy; check which other programs are running."
+        )
     else:
-        yield ok("browser reach", found + ", with their safety headers")
+        yield ok("browser reach", timing + ", with security headers")
 
 
 def _fetch(
-    connection: http.client.HTTPConnection, path: str, faults: list[str]
+    connection: http.client.HTTPConnection, path: str, errors: list[str]
 ) -> tuple[dict[str, str], str, str]:
-    """Headers, where it leads to, and text; what is amiss goes to `faults`."""
+    """Return headers, redirect target and text; append what is wrong to `errors`."""
     connection.request("GET", path, headers={"User-Agent": "lore-active doctor"})
     reply = connection.getresponse()
     text = reply.read().decode("utf-8", "replace")
     headers = dict(reply.getheaders())
     if reply.status not in (200, 303):
-        faults.append(f"{path} has status {reply.status}")
+        errors.append(f"{path} has status {reply.status}")
     for name, wanted in NEEDED.items():
         if not headers.get(name, "").startswith(wanted):
-            faults.append(f"{path} lacks {name}: {wanted}")
+            errors.append(f"{path} lacks {name}: {wanted}")
     return headers, headers.get("Location", ""), text

@@ -1,8 +1,8 @@
 """What excluding a participant would change: the same cross-validation with and without them.
 
-It computes for seconds or minutes, so it runs in a process of its own, with low priority: neither
-participants nor the worker wait for it. The process writes a JSON object a line: first its
-progress, then what it found.
+It takes seconds or minutes, so it runs in a separate process with low priority: neither
+participants nor the worker wait for it. The process writes one JSON object per line: first its
+progress, then the result.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from server.store.database import Connection
 from server.study.workspace import reading
 
 if TYPE_CHECKING:
-    # Importing them would bring the compiler into the web process.
+    # Importing them at run time would load the compiler into the web process.
     from lore_active.types import Floats
     from server.study.config import LoadedStudy
 
-# Fewer answers than this for each item cannot be divided into parts that are predicted in turns.
+# Minimum number of answers per item for cross-validation.
 MIN_ANSWERS_PER_ITEM = 2
 NICE = 15
-# A line at least this often: a page that was closed is noticed when it is written to.
+# Interval between lines: a closed page is only noticed when something is written to it.
 LINE_SECONDS = 1.0
 MODEL_INDEPENDENT = ("cover", "random")
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class AlreadyComputing(LoreError):
-    """Another comparison has not ended yet."""
+    """Another comparison is still running."""
 
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What a cross-validation of some answers found."""
+    """Result of a cross-validation."""
 
     answers: int
     rank: int
     accuracy: float | None
-    """Share of answers that fits without them predict right."""
+    """Held-out accuracy."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Both, and how alike their maps are: the correlation of all distances between items."""
+    """Results with and without a participant, and the correlation of all inter-item distances."""
 
     excluded: bool
     with_them: FitSummary
@@ -71,9 +71,9 @@ class Effect:
 
 
 def lines(folder: Path, participant: int) -> Iterator[bytes]:
-    """Start the comparison, and give its lines as they come; `AlreadyComputing` if one runs."""
+    """Start the comparison and yield its lines; raise `AlreadyComputing` if one is running."""
     if not _ONE_AT_A_TIME.acquire(blocking=False):
-        raise AlreadyComputing("Another comparison is running. Please wait until it has ended.")
+        raise AlreadyComputing("Another comparison is running. Please wait until it has finished.")
     try:
         process = subprocess.Popen(
             [
@@ -95,9 +95,9 @@ def lines(folder: Path, participant: int) -> Iterator[bytes]:
 
 
 class _Lines:
-    """The lines of a process, and one whenever a second has passed without any.
+    """Lines of a process, and an empty object after each second without one.
 
-    Not a generator: one that was never begun could not let go of the lock.
+    Not a generator, since a generator that was never started could not release the lock.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -129,7 +129,7 @@ class _Lines:
         return line
 
     def close(self) -> None:
-        """End the process; the web server calls it when the page has all, or is gone."""
+        """End the process; called by the web server when the response is complete or aborted."""
         if self._closed:
             return
         self._closed = True
@@ -142,32 +142,34 @@ class _Lines:
             _ONE_AT_A_TIME.release()
 
 
-# ---- in a process of its own --------------------------------------------------------------------
+# ---- in the separate process --------------------------------------------------------------------
 
 
 def effect(folder: Path, participant: int) -> Iterator[dict[str, Any]]:
-    """Progress, then the effect, as plain data."""
+    """Yield progress, then the effect, as plain data."""
     yield _progress(0, "Reading the answers")
-    # The copy that is read is gone before anything long begins: this process may be killed.
+    # The temporary copy is deleted before the long computation: this process may be killed.
     with reading(folder, now) as (study, database):
-        told, imported, excluded, seed = database.read(lambda c: _read(c, participant))
-    if not any(one.participant == participant for one in told):
-        raise InvalidParameter(f"P{participant} has given no answer that counts for the model.")
-    everybody = [one for one in told if not one.excluded or one.participant == participant]
-    others = [one for one in everybody if one.participant != participant]
+        answers, imported, excluded, seed = database.read(lambda c: _read(c, participant))
+    if not any(answer.participant == participant for answer in answers):
+        raise InvalidParameter(f"P{participant} has no answers that the model uses.")
+    included = [
+        answer for answer in answers if not answer.excluded or answer.participant == participant
+    ]
+    others = [answer for answer in included if answer.participant != participant]
     yield _progress(1, f"Fitting the answers with P{participant}")
-    with_them, z = _fitted(study, everybody, imported, seed)
+    with_them, z = _fitted(study, included, imported, seed)
     yield _progress(2, f"Fitting the answers without P{participant}")
     without, other_z = _fitted(study, others, imported, seed)
-    found = Effect(excluded, with_them, without, distance_correlation(z, other_z))
+    result = Effect(excluded, with_them, without, distance_correlation(z, other_z))
     yield {
         "done": 3,
         "of": 3,
         "effect": {
-            "excluded": found.excluded,
-            "with": vars(found.with_them),
-            "without": vars(found.without),
-            "correlation": found.correlation,
+            "excluded": result.excluded,
+            "with": vars(result.with_them),
+            "without": vars(result.without),
+            "correlation": result.correlation,
         },
     }
 
@@ -175,42 +177,46 @@ def effect(folder: Path, participant: int) -> Iterator[dict[str, Any]]:
 def _read(
     c: Connection, participant: int
 ) -> tuple[list[journal.CountedAnswer], list[tuple[int, int, int]], bool, int]:
-    told = journal.counted(c)
-    excluded = any(one.excluded for one in told if one.participant == participant)
+    answers = journal.counted(c)
+    excluded = any(answer.excluded for answer in answers if answer.participant == participant)
     state = collection.state(c)
     assert state is not None
-    return told, imports.counted(c), excluded, state.seed
+    return answers, imports.counted(c), excluded, state.seed
 
 
 def _fitted(
     study: LoadedStudy,
-    told: list[journal.CountedAnswer],
+    answers: list[journal.CountedAnswer],
     imported: list[tuple[int, int, int]],
     seed: int,
 ) -> tuple[FitSummary, Floats]:
     from lore_active.data.comparisons import as_triplets
     from lore_active.learner.updates import audited
 
-    rows = [*imported, *((one.anchor, one.nearer, one.farther) for one in told)]
+    rows = [*imported, *((answer.anchor, answer.nearer, answer.farther) for answer in answers)]
     items = len(study.items)
     if len(rows) < MIN_ANSWERS_PER_ITEM * items:
         raise InvalidParameter(
             f"There are {len(rows)} answers to fit; the first estimate needs "
             f"{MIN_ANSWERS_PER_ITEM * items}, {MIN_ANSWERS_PER_ITEM} for each item."
         )
-    independent = [True] * len(imported) + [one.purpose in MODEL_INDEPENDENT for one in told]
-    found, _ = audited(as_triplets(rows, n_objects=items), np.array(independent), seed, [], None)
-    accuracy = next((one.accuracy for one in found.evidence if one.rank == found.rank), None)
-    z = np.zeros((items, 0)) if found.solution is None else found.solution.embedding
-    return FitSummary(len(rows), found.rank, accuracy), z
+    independent = [True] * len(imported) + [
+        answer.purpose in MODEL_INDEPENDENT for answer in answers
+    ]
+    audit, _ = audited(as_triplets(rows, n_objects=items), np.array(independent), seed, [], None)
+    accuracy = next((row.accuracy for row in audit.evidence if row.rank == audit.rank), None)
+    z = np.zeros((items, 0)) if audit.solution is None else audit.solution.embedding
+    return FitSummary(len(rows), audit.rank, accuracy), z
 
 
-def distance_correlation(one: Floats, other: Floats) -> float | None:
-    """Correlation of all distances between items in two maps; None where one has no dimension."""
-    if not one.shape[1] or not other.shape[1]:
+def distance_correlation(first: Floats, second: Floats) -> float | None:
+    """Correlate all inter-item distances of two embeddings; None if one has rank 0."""
+    if not first.shape[1] or not second.shape[1]:
         return None
-    upper = np.triu_indices(len(one), 1)
-    distances = [np.linalg.norm(z[:, None, :] - z[None, :, :], axis=2)[upper] for z in (one, other)]
+    upper = np.triu_indices(len(first), 1)
+    distances = [
+        np.linalg.norm(z[:, None, :] - z[None, :, :], axis=2)[upper] for z in (first, second)
+    ]
     if min(float(part.std()) for part in distances) == 0.0:
         return None
     return float(np.corrcoef(distances)[0, 1])
@@ -224,7 +230,7 @@ def _progress(done: int, message: str) -> dict[str, Any]:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("participant", type=int)
 def main(folder: Path, participant: int) -> None:
-    """Compare, for the monitor."""
+    """Run the comparison for the monitor."""
     stop = stop_signal()
     threading.Thread(target=lambda: (stop.wait(), os._exit(0)), daemon=True).start()
     if hasattr(os, "nice"):

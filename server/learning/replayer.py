@@ -1,4 +1,4 @@
-"""The learner as a fold over the database: one step of the worker's journal after another."""
+"""Event-sourced replay: a learner driven by the worker's journal, step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from server.store.journal import AnswerToLearn, JournalChange, ServerQuestion, S
 from server.store.models import ModelRow
 from server.study.config import LoadedStudy
 
-# Random questions that are always asked, from the schedule and the learner together.
+# Minimum share of random questions, from the schedule and the learner together.
 MIN_RANDOM = 0.05
 Progress = Callable[[int, int], None]
 BEFORE_ALL = Step(0, 0, 0, 0, 0, "", 0, (), 0, "", {})
@@ -36,7 +36,7 @@ def new_learner(
     lam: float | None = None,
     mapper: Mapper = map,
 ) -> Learner:
-    """The learner that a study's settings ask for; replay may give it less to choose from."""
+    """Create a learner from a study's settings; `source` can restrict its questions."""
     settings = study.settings
     stopping = settings.stopping
     return Learner(
@@ -58,7 +58,7 @@ def new_learner(
 
 @dataclass(frozen=True)
 class Unusable:
-    """A row that cannot be learnt from: `what` is question or answer."""
+    """A row that the learner cannot use; `what` is question or answer."""
 
     what: str
     number: int
@@ -69,11 +69,11 @@ class Unusable:
 
 
 class Replayer:
-    """A learner that goes through steps; the worker lives them, replay goes through them again.
+    """Applies steps of the journal to a learner; worker, verification and what-if all use it.
 
-    `numbers` holds the learner's numbers of the web's own questions that the database does not
-    have yet. `timer` gives seconds, for measuring work. `fixed` names participants whose exclusion
-    is already decided, whatever the journal says of them.
+    `numbers` maps the web server's own questions to the learner's numbers, as long as the database
+    does not have them. `timer` gives seconds, for measuring work. `fixed` are participants whose
+    exclusion is fixed, whatever the journal says.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Replayer:
         self.timer = timer
         self.fixed = fixed
         self.numbers: dict[int, int] = {}
-        # The step that it is at, for whoever meets an error there.
+        # The current step, for error messages.
         self.at = BEFORE_ALL
 
     def through(
@@ -101,12 +101,12 @@ class Replayer:
         prepare: Callable[[Step, Step], None] = lambda step, before: None,
         progress: Progress = lambda done, of: None,
     ) -> Iterator[tuple[Step, str, bool]]:
-        """Go through steps of the journal, `before` being the one before the first of them.
+        """Apply steps of the journal; `before` is the one before the first of them.
 
         Yields each step after its work was done, with that work and whether participants were
-        excluded or restored, or imported answers came or went. The caller then asks its questions:
-        `ask` chooses them again, `as_asked` takes those that were asked. `work` says what to do
-        where that is not what was done; `prepare` is called with each step and the one before it.
+        excluded or restored, or imported answers added or removed. The caller then asks its
+        questions: `ask` selects them again, `as_asked` takes those of the journal. `work` can
+        override the work of a step; `prepare` is called with each step and the one before it.
         """
         for done, step in enumerate(steps):
             progress(done, len(steps))
@@ -120,12 +120,12 @@ class Replayer:
         progress(len(steps), len(steps))
 
     def take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
-        """Tell the learner what was asked, answered, excluded and brought in since the step before.
+        """Pass questions, answers, exclusions and imports since the last step to the learner.
 
-        Gives the learner's numbers of the web's own questions, as (learner, query), and whether
-        anybody was excluded or restored, or prior answers came or went.
+        Returns the learner's numbers of the web server's own questions, as (learner, query), and
+        whether participants were excluded or restored, or imported answers added or removed.
         """
-        queries, told, changes = self.database.read(
+        queries, answers, changes = self.database.read(
             lambda c: (
                 journal.server_questions(c, before.up_to_query, step.up_to_query),
                 journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
@@ -138,71 +138,73 @@ class Replayer:
             if query.repeats is not None and old is None:
                 old = self.numbers.get(query.repeats)
             if query.purpose == "repeat" and old is not None:
-                known = self.learner.repeat(old)
+                question = self.learner.repeat(old)
             else:
-                known = self.learner.issue(query.anchor, query.left, query.right, _purpose(query))
-            self.numbers[query.id] = known.id
-            numbers.append((known.id, query.id))
-        for answer in told:
+                question = self.learner.issue(
+                    query.anchor, query.left, query.right, _purpose(query)
+                )
+            self.numbers[query.id] = question.id
+            numbers.append((question.id, query.id))
+        for answer in answers:
             number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
             if number is None:
-                raise UnknownQuestion(f"Question {answer.query} is not one that the learner knows.")
+                raise UnknownQuestion(f"Question {answer.query} is unknown to the learner.")
             if answer.chosen is None or answer.left_out:
-                # What only a simulated participant was asked may be asked again.
+                # A question that only a simulated participant answered may be asked again.
                 self.learner.skip(number)
                 continue
             side = self.learner.query(number).side_of(answer.chosen)
             self.learner.tell(number, side, str(answer.participant))
-        changes = [one for one in changes if one.participant not in self.fixed]
+        changes = [change for change in changes if change.participant not in self.fixed]
         for change in changes:
             self._change(change, step)
         return numbers, bool(changes)
 
     def unusable(self, step: Step, before: Step) -> list[Unusable]:
-        """Questions and answers since the step before that the learner could not be told of.
+        """List questions and answers since the last step that the learner cannot use.
 
-        The database refuses such rows; they come from outside: a file that was edited or damaged.
+        The database rejects such rows, so they come from a file that was edited or damaged.
         """
-        queries, told = self.database.read(
+        queries, answers = self.database.read(
             lambda c: (
                 journal.server_questions(c, before.up_to_query, step.up_to_query),
                 journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
             )
         )
-        found, items = [], range(self.learner.n_objects)
-        options = {one.id: (one.left, one.right) for one in queries}
+        rows, items = [], range(self.learner.n_objects)
+        options = {query.id: (query.left, query.right) for query in queries}
         for query in queries:
             shown = (query.anchor, query.left, query.right)
             if not all(item in items for item in shown) or len(set(shown)) < 3:
                 del options[query.id]
-                words = f"it is about items {shown}, but must be about three of {len(items)}"
-                found.append(Unusable("question", query.id, words))
-        for answer in told:
+                why = f"it has items {shown}, but must have three different ones of {len(items)}"
+                rows.append(Unusable("question", query.id, why))
+        for answer in answers:
             why = self._unusable(answer, options)
             if why:
-                found.append(Unusable("answer", answer.seq, why))
-        return found
+                rows.append(Unusable("answer", answer.seq, why))
+        return rows
 
     def _unusable(self, answer: AnswerToLearn, new: dict[int, tuple[int, int]]) -> str:
         number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
         if answer.query in new:
-            known = new[answer.query]
+            options = new[answer.query]
         elif number is None or not self.learner.knows(number):
-            return f"question {answer.query} is not one that the learner knows"
+            return f"question {answer.query} is unknown to the learner"
         elif self.learner.answered(number):
-            return f"question {answer.query} has been answered already"
+            return f"question {answer.query} has already been answered"
         else:
-            asked = self.learner.query(number)
-            known = (asked.left, asked.right)
-        if answer.chosen is not None and answer.chosen not in known:
-            return f"item {answer.chosen} is no option of question {answer.query}: {known}"
+            question = self.learner.query(number)
+            options = (question.left, question.right)
+        if answer.chosen is not None and answer.chosen not in options:
+            return f"item {answer.chosen} is not an option of question {answer.query}: {options}"
         return ""
 
     def _change(self, change: JournalChange, step: Step) -> None:
         if change.kind in ("prior", "prior_out"):
             number = change.prior
             assert number is not None
-            # A source like a participant: leaving it out is the same thing.
+            # An import is a source like a participant, and can be excluded like one.
             source = f"prior {number}"
             if change.kind == "prior_out":
                 self.learner.exclude(source)
@@ -219,10 +221,10 @@ class Replayer:
         act(str(change.participant))
 
     def due(self, changed: bool, resting: bool = False, deserted: bool = False) -> str:
-        """What should be done after taking in: "audit", "refit" or nothing ("").
+        """Return what is due after `take_in`: "audit", "refit" or nothing ("").
 
-        A refit is worth its time only for a number of new answers. Where nobody is left who could
-        give more (`deserted`), the last few do not wait for company that may never come.
+        A refit normally waits for a number of new answers. If no participant is left to give more
+        (`deserted`), it does not wait.
         """
         due = self.learner.due(resting)
         if due is None and changed and self.learner.audits:
@@ -232,7 +234,7 @@ class Replayer:
         return due or ""
 
     def learn(self, step: Step, seconds: dict[str, float]) -> None:
-        """Do the step's work; none, where what it was done with has been erased since."""
+        """Do the step's work, unless the answers it needs have been erased since."""
         if step.work and (self.learner.audits or step.work == "audit") and self.learner.counted:
             begun = self.timer()
             if step.work == "audit":
@@ -242,7 +244,7 @@ class Replayer:
             seconds[step.work] = self.timer() - begun
 
     def as_asked(self, step: Step) -> list[Question]:
-        """The step's questions as they were chosen then."""
+        """Issue the step's questions as recorded in the journal."""
         rows = self.database.read(lambda c: journal.asked_in(c, step.id))
         try:
             return [self.learner.issue(*row) for row in rows]
@@ -252,7 +254,7 @@ class Replayer:
             ) from error
 
     def ask(self, step: Step, seconds: dict[str, float]) -> list[Question]:
-        """The step's questions."""
+        """Select the step's questions."""
         if step.asked == 0:
             return []
         begun = self.timer()
@@ -262,7 +264,7 @@ class Replayer:
 
 
 def _purpose(query: ServerQuestion) -> Purpose:
-    """The web's own questions are random; those of a step that a recovery dropped keep theirs."""
+    """Return random for the web server's own questions; those of dropped steps keep theirs."""
     if query.purpose == "cover":
         return "cover"
     repeats_a_lost_one = query.purpose == "repeat" and query.repeats is None
@@ -270,20 +272,20 @@ def _purpose(query: ServerQuestion) -> Purpose:
 
 
 def stored_criteria(decision: Decision) -> str:
-    """A decision's criteria as they are stored."""
-    return json.dumps([asdict(one) for one in decision.criteria], ensure_ascii=False)
+    """Serialise a decision's criteria."""
+    return json.dumps([asdict(criterion) for criterion in decision.criteria], ensure_ascii=False)
 
 
 def model_row(learner: Learner, step: Step) -> ModelRow:
-    """The learner's model as a step publishes it; one without dimensions, where there is none."""
+    """Build the model row that a step publishes; without a model, one of rank 0."""
     estimate, model = learner.estimate, learner.model
-    spread = learner.uncertainty()
+    covariance = learner.uncertainty()
     count, rank = estimate.embedding.shape
-    if spread is None or rank == 0:
-        spread = np.zeros((count, rank, rank))
+    if covariance is None or rank == 0:
+        covariance = np.zeros((count, rank, rank))
     summary = {
         "spectrum": estimate.spectrum.tolist(),
-        "evidence": [asdict(one) for one in estimate.evidence],
+        "evidence": [asdict(candidate) for candidate in estimate.evidence],
         "progressive": asdict(estimate.progressive),
         "prequential": asdict(learner.prequential),
         "ceiling": estimate.ceiling,
@@ -302,7 +304,7 @@ def model_row(learner: Learner, step: Step) -> ModelRow:
         seed=learner.seed,
         picture=np.ascontiguousarray(estimate.aligned[:, :rank]).tobytes(),
         embedding=np.ascontiguousarray(estimate.embedding).tobytes(),
-        spread=np.ascontiguousarray(spread).tobytes(),
+        spread=np.ascontiguousarray(covariance).tobytes(),
         summary=json.dumps(summary),
         hash=step.hash,
         fingerprint=fingerprint(),

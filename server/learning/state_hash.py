@@ -1,4 +1,4 @@
-"""Hashes of what a step of the journal led to: numbers only, so that texts can be reworded."""
+"""Hashes of the state after a step of the journal: numbers only, so that texts can change."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 
 class NotANumber(LoreError):
-    """A fit that came to nothing."""
+    """A fit with values that are not finite."""
 
 
-# Marks hashes of numbers alone. Those of earlier versions have no mark: they covered sentences,
-# too, so they cannot come out again once a sentence has been reworded.
+# Prefix of hashes of numbers only. Hashes of earlier versions have none: they also covered
+# sentences, so they cannot be reproduced once a sentence was reworded.
 NUMBERS_ONLY = "2:"
 
 
 def state_hash(learner: Learner, queries: list[Question]) -> str:
-    """A digest of the model to the last bit, of the questions just asked, and of the decision."""
+    """Hash the model, the questions just selected and the decision, bit for bit."""
     return with_queries(model_digest(learner), queries)
 
 
 def with_queries(digest: Digest, queries: list[Question]) -> str:
-    """The digest, when it has taken in the questions too."""
+    """Add the questions to the digest and return the hash."""
     for query in queries:
         digest.update(
             _packed(
@@ -52,7 +52,7 @@ def with_queries(digest: Digest, queries: list[Question]) -> str:
 
 
 def model_digest(learner: Learner) -> Digest:
-    """A digest of the model and the decision, before the questions: numbers, never sentences."""
+    """Return a digest of model and decision: numbers, never sentences."""
     digest = hashlib.sha256()
     model = learner.model
     if model is not None:
@@ -69,8 +69,10 @@ def model_digest(learner: Learner) -> Digest:
 
 
 def decision_numbers(decision: Decision) -> tuple[float, ...]:
-    """All numbers of a decision: stop, settled, rank; each criterion's value, threshold, passed."""
-    criteria = ((one.value, one.threshold, one.passed) for one in decision.criteria)
+    """List a decision's numbers: stop, settled, rank; value, threshold, result per criterion."""
+    criteria = (
+        (criterion.value, criterion.threshold, criterion.passed) for criterion in decision.criteria
+    )
     return tuple(
         float(number)
         for number in (decision.stop, decision.settled, decision.rank, *chain(*criteria))
@@ -78,9 +80,11 @@ def decision_numbers(decision: Decision) -> tuple[float, ...]:
 
 
 def stored_numbers(reasons: str) -> tuple[float, ...]:
-    """The numbers of a decision's criteria, from how they are stored."""
+    """Return the numbers of a decision's criteria as stored."""
     return tuple(
-        float(one[name]) for one in json.loads(reasons) for name in ("value", "threshold", "passed")
+        float(criterion[name])
+        for criterion in json.loads(reasons)
+        for name in ("value", "threshold", "passed")
     )
 
 
@@ -89,20 +93,20 @@ def _packed(*numbers: float) -> bytes:
 
 
 def comes_out(learner: Learner, queries: list[Question], step: Step, database: Database) -> bool:
-    """Whether a learner is in the state that a step published.
+    """Return whether a learner is in the state that a step published.
 
-    Steps of versions that hashed sentences are judged by the published embedding, if they
-    published one.
+    For steps of versions that hashed sentences, the published embedding is compared, if there is
+    one.
     """
     if step.hash.startswith(NUMBERS_ONLY):
         return state_hash(learner, queries) == step.hash
     stored = database.read(lambda c: models.model_of_step(c, step.id))
-    found = np.ascontiguousarray(learner.estimate.embedding).tobytes()
-    return stored is None or stored.embedding == found
+    embedding = np.ascontiguousarray(learner.estimate.embedding).tobytes()
+    return stored is None or stored.embedding == embedding
 
 
 def refuse_nonsense(learner: Learner, step: Step) -> None:
-    """Values that are no numbers are never published: the last good model stands."""
+    """Raise NotANumber for values that are not finite, so that the last valid model is kept."""
     model = learner.model
     if model is None:
         return
@@ -115,5 +119,5 @@ def refuse_nonsense(learner: Learner, step: Step) -> None:
         if not np.isfinite(array).all():
             raise NotANumber(
                 f"The model of step {step.id}, of {learner.counted} answers, has values that are "
-                "no numbers; it was not published, and the one before stands."
+                "not finite; it was not published, and the one before is kept."
             )

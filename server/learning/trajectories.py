@@ -1,4 +1,4 @@
-"""How a study went, answer by answer, and how it would have gone under other settings."""
+"""The course of a study, audit by audit, and its course under other settings (what-if)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ SEED_OF_PEOPLE = 1
 
 @dataclass(frozen=True)
 class TrajectoryPoint:
-    """How a study stood after an audit.
+    """State of a study after an audit.
 
-    answers: as in `Trajectory`, until then. fitted: answers in the model. held_out: share of
-    answers that fits of the same rank without them predicted right. progressive: share of the
-    latest random questions predicted right before their answers were used, with its 95 % interval;
-    None where there were none.
+    answers: as in `Trajectory`, so far. fitted: answers in the model. held_out: held-out accuracy
+    at this rank. progressive: prequential accuracy over the latest random questions (predicted
+    before their answers were used), with its 95 % interval; None if there were none.
     """
 
     answers: int
@@ -52,11 +51,11 @@ class TrajectoryPoint:
 
 @dataclass
 class Trajectory:
-    """A study from its first audit to its last answer; `stopped_at` is where the rule stopped it.
+    """The course of a study; `stopped_at` is where the stopping rule ended it.
 
-    It is followed beyond its stop as far as there are answers. `answers` are all that were
-    collected, practice aside; where another selector is supposed, only those that it can choose
-    from. `words` is the last decision, and `headline` what is said of the study at its end.
+    It continues after the stop as long as there are answers. `answers` counts all collected
+    answers except practice; with another selector, only those that it can choose from. `words` is
+    the message of the last decision, and `headline` the conclusion at the end.
     """
 
     answers: int
@@ -66,26 +65,26 @@ class Trajectory:
     words: str = ""
     headline: str = field(default="", compare=False)
 
-    def decided(self, answers: int, settled: bool, rank: int, words: str) -> None:
-        """Take note of a decision."""
-        self.words = words
+    def decided(self, answers: int, settled: bool, rank: int, message: str) -> None:
+        """Record a decision."""
+        self.words = message
         if settled and self.stopped_at is None:
             self.stopped_at, self.stopped_rank = answers, rank
 
     def at(self, answers: int) -> TrajectoryPoint | None:
-        """How it stood when so many answers had come; None before the first audit."""
-        place = bisect_right(self.points, answers, key=lambda one: one.answers)
-        return self.points[place - 1] if place else None
+        """Return the state after this many answers; None before the first audit."""
+        index = bisect_right(self.points, answers, key=lambda point: point.answers)
+        return self.points[index - 1] if index else None
 
 
 @dataclass
 class WhatIf:
-    """The original beside what would have been.
+    """The original course of a study and its course under other settings.
 
-    same_pool: the study's own selector choosing from the same logged questions, where another
-    selector is supposed: what having only those questions does. answers_saved, answers_missing:
-    against the original's stop, or against all answers if it never stopped; both None if the
-    supposed study would not have been settled either.
+    same_pool: with another selector, the study's own selector restricted to the same logged
+    questions, which isolates the effect of that restriction. answers_saved, answers_missing:
+    relative to the original stop, or to all answers if it never stopped; both None if the
+    alternative would not have settled.
     """
 
     original: Trajectory
@@ -104,36 +103,36 @@ def what_if(
     progress: Progress = lambda done, of: None,
     mapper: Mapper = map,
 ) -> WhatIf:
-    """Recompute a study's way on its logged answers, under `change`; `mapper` as of `Learner`."""
+    """Recompute a study's course from its answers under `change`; `mapper` as in `Learner`."""
     begun = timer()
-    told = database.read(journal.counted)
+    answers = database.read(journal.counted)
     left_out = database.read(lambda c: _left_out(c, change))
     if change.selector is None:
         seqs = database.read(summaries.answer_seqs)
     else:
-        seqs = [one.seq for one in told if one.participant not in left_out]
+        seqs = [answer.seq for answer in answers if answer.participant not in left_out]
     original = database.read(lambda c: _published(c, seqs))
     if not original.points:
         raise InvalidParameter(
-            "The study has no audit yet, so there is nothing to compare with; its first comes "
-            "when there are twice as many answers as items."
+            "The study has no audit yet, so there is nothing to compare with; the first one "
+            "needs twice as many answers as items."
         )
-    supposing = _Recomputation(database, study, change, timer, progress, mapper)
+    recomputation = _Recomputation(database, study, change, timer, progress, mapper)
     same_pool = None
     if change.selector is None:
-        supposed = supposing.along_the_journal(seqs)
+        supposed = recomputation.along_the_journal(seqs)
     else:
-        pool = _pool(told, len(study.items), left_out)
+        pool = _pool(answers, len(study.items), left_out)
         own = study.settings.learning.selector
         if change.selector != own:
-            same_pool = supposing.from_the_pool(pool, own)
-        supposed = supposing.from_the_pool(pool, change.selector)
+            same_pool = recomputation.from_the_pool(pool, own)
+        supposed = recomputation.from_the_pool(pool, change.selector)
     saved, missing = _difference(original, supposed)
     return WhatIf(original, supposed, same_pool, saved, missing, timer() - begun)
 
 
 def _difference(original: Trajectory, supposed: Trajectory) -> tuple[int | None, int | None]:
-    """Answers saved, answers missing."""
+    """Return answers saved and answers missing."""
     if supposed.stopped_at is None:
         return None, None
     spent = original.answers if original.stopped_at is None else original.stopped_at
@@ -141,26 +140,26 @@ def _difference(original: Trajectory, supposed: Trajectory) -> tuple[int | None,
     return (saved, None) if saved >= 0 else (None, -saved)
 
 
-# ---- as it was ----------------------------------------------------------------------------------
+# ---- original -----------------------------------------------------------------------------------
 
 
 def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
-    found = Trajectory(len(seqs))
-    for one in models.published(c):
-        answers = bisect_right(seqs, one.up_to_seq)
-        found.decided(answers, bool(one.settled), one.rank, one.words)
-        if one.audit:
-            summary = json.loads(one.summary)
+    course = Trajectory(len(seqs))
+    for row in models.published(c):
+        answers = bisect_right(seqs, row.up_to_seq)
+        course.decided(answers, bool(row.settled), row.rank, row.words)
+        if row.audit:
+            summary = json.loads(row.summary)
             evidence = [RankEvidence(**row) for row in summary["evidence"]]
             share = Proportion(**summary["progressive"])
-            found.points.append(_point(answers, one.answers, one.rank, one.lam, evidence, share))
-    # As far as the learner goes: that somebody ended collection is not what is compared.
+            course.points.append(_point(answers, row.answers, row.rank, row.lam, evidence, share))
+    # By the learner alone: a stop by the experimenter is not compared.
     learnt = study_verdict.findings(c)
-    found.headline = verdict(Collection(counted=found.answers), learnt).headline
-    return found
+    course.headline = verdict(Collection(counted=course.answers), learnt).headline
+    return course
 
 
-# ---- as it would have been ----------------------------------------------------------------------
+# ---- what if ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -173,38 +172,38 @@ class _Recomputation:
     mapper: Mapper
 
     def along_the_journal(self, seqs: Sequence[int]) -> Trajectory:
-        """The same questions and answers at the same steps; what is learnt from them is new."""
+        """Replay the same questions and answers in the same steps, fitting new models."""
         change, steps = self.change, self.database.read(journal.steps)
         learner = self._learner(self.change.settings, None)
         for number in change.exclude:
             learner.exclude(str(number))
         fixed = frozenset((*change.exclude, *change.restore))
-        fold = Replayer(self.database, self.study, learner, self.timer, fixed)
-        found = Trajectory(len(seqs))
+        replayer = Replayer(self.database, self.study, learner, self.timer, fixed)
+        course = Trajectory(len(seqs))
 
         def work(step: Step, changed: bool) -> str:
-            # Where everybody had left, the journal has a refit that was not due otherwise.
-            return fold.due(changed, deserted=step.work == "refit")
+            # When no participant was left, the journal has a refit that was not due otherwise.
+            return replayer.due(changed, deserted=step.work == "refit")
 
-        for step, done, changed in fold.through(steps, work=work, progress=self.progress):
-            fold.as_asked(step)
+        for step, done, changed in replayer.through(steps, work=work, progress=self.progress):
+            replayer.as_asked(step)
             if done or changed:
-                _note(found, learner, bisect_right(seqs, step.up_to_seq), done == "audit")
-        return found
+                _note(course, learner, bisect_right(seqs, step.up_to_seq), done == "audit")
+        return course
 
     def from_the_pool(self, pool: Triplets, selector: str) -> Trajectory:
-        """Questions chosen anew, but only among those that were answered; each is asked once."""
+        """Select questions again, but only from those that were answered, each once."""
         people = LoggedPeople(pool, self.study.settings.seed + SEED_OF_PEOPLE)
         settings = replaced(self.change.settings, "learning", selector=selector)
         learner = self._learner(settings, PooledQuestions(people.questions, pool.n_objects))
-        found = Trajectory(0)
+        course = Trajectory(0)
         for record in simulate(learner, people, len(pool), None, self.timer, stop=False):
-            found.answers = learner.estimate.answers
-            self.progress(found.answers, len(pool))
+            course.answers = learner.estimate.answers
+            self.progress(course.answers, len(pool))
             if not record.get("summary"):
-                _note(found, learner, found.answers, True)
+                _note(course, learner, course.answers, True)
         self.progress(len(pool), len(pool))
-        return found
+        return course
 
     def _learner(self, settings: Study, source: QuestionSource | None) -> Learner:
         state = self.database.read(collection.state)
@@ -213,12 +212,12 @@ class _Recomputation:
         return new_learner(supposed, state.seed, source, self.change.lam, self.mapper)
 
 
-def _note(found: Trajectory, learner: Learner, answers: int, audited: bool) -> None:
+def _note(course: Trajectory, learner: Learner, answers: int, audited: bool) -> None:
     decision, estimate = learner.decision, learner.estimate
-    found.decided(answers, decision.settled, estimate.rank, decision.message)
-    found.headline = verdict(Collection(counted=learner.counted), learner.findings).headline
+    course.decided(answers, decision.settled, estimate.rank, decision.message)
+    course.headline = verdict(Collection(counted=learner.counted), learner.findings).headline
     if audited:
-        found.points.append(
+        course.points.append(
             _point(
                 answers,
                 estimate.answers,
@@ -238,22 +237,24 @@ def _point(
     evidence: Sequence[RankEvidence],
     share: Proportion,
 ) -> TrajectoryPoint:
-    held_out = next((one.accuracy for one in evidence if one.rank == rank), None)
-    some = (share.value, share.low, share.high) if share.count else (None, None, None)
-    return TrajectoryPoint(answers, fitted, rank, lam, held_out, *some)
+    held_out = next((row.accuracy for row in evidence if row.rank == rank), None)
+    accuracy = (share.value, share.low, share.high) if share.count else (None, None, None)
+    return TrajectoryPoint(answers, fitted, rank, lam, held_out, *accuracy)
 
 
 def _left_out(c: Connection, change: Supposition) -> set[int]:
     """Whose answers do not count in the end."""
-    excluded = {one.id for one in summaries.people(c) if one.excluded}
+    excluded = {person.id for person in summaries.people(c) if person.excluded}
     return (excluded | set(change.exclude)) - set(change.restore)
 
 
-def _pool(told: Sequence[journal.CountedAnswer], items: int, left_out: set[int]) -> Triplets:
+def _pool(answers: Sequence[journal.CountedAnswer], items: int, left_out: set[int]) -> Triplets:
     """The answers that count as rows anchor, nearer, farther."""
     rows = [
-        (one.anchor, one.nearer, one.farther) for one in told if one.participant not in left_out
+        (answer.anchor, answer.nearer, answer.farther)
+        for answer in answers
+        if answer.participant not in left_out
     ]
     if not rows:
-        raise InvalidParameter("Nobody's answers are left to choose from.")
+        raise InvalidParameter("No answers are left to choose from.")
     return as_triplets(rows, n_objects=items)

@@ -1,4 +1,4 @@
-"""What-if: which settings may be supposed other than they were, and reading them from words."""
+"""What-if: which settings can be changed in a replay, and how they are parsed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PEOPLE = ("exclude", "restore")
 
 
 class BadChange(LoreError, ValueError):
-    """Changes that cannot be supposed: everything that is wrong with them, a line each."""
+    """Invalid changes: everything that is wrong with them, one problem per line."""
 
 
 class Supposition(Struct, frozen=True):
-    """What is supposed: a fixed λ, other settings, and whose answers count.
+    """Changes for a what-if replay: a fixed λ, other settings, and whose answers count.
 
-    `exclude` and `restore` hold numbers of participants: those left out all the time, and those
-    taken in all the time, whatever the experimenter decided.
+    `exclude` and `restore` hold numbers of participants who are excluded or included throughout,
+    whatever the experimenter decided.
     """
 
     settings: Study
@@ -39,7 +39,7 @@ class Supposition(Struct, frozen=True):
     restore: tuple[int, ...] = ()
 
 
-# Keys of study.toml that make a difference to answers that are there already.
+# Keys of study.toml that matter for answers already collected.
 SETTINGS = (
     "learning.selector",
     "stopping.rule",
@@ -47,7 +47,7 @@ SETTINGS = (
     "stopping.audits",
     "stopping.min_answers",
 )
-# As these keys were called before.
+# Former names of these keys.
 OLDER = {
     "selector": "learning.selector",
     "stop.confidence": "stopping.confidence",
@@ -62,16 +62,16 @@ KEYS = (*KINDS, *PEOPLE)
 MAX_NEAR = 3
 
 
-def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Supposition:
-    """What `key=value` words ask for, or a BadChange with everything that is wrong with them."""
+def read(terms: Sequence[str], settings: Study, people: Sequence[Person]) -> Supposition:
+    """Parse `key=value` terms; raise BadChange with everything that is wrong with them."""
     problems: list[Problem] = []
     values: dict[str, Any] = {}
-    for word in words:
-        given, equals, text = (part.strip() for part in word.partition("="))
+    for term in terms:
+        given, equals, text = (part.strip() for part in term.partition("="))
         key = OLDER.get(given, given)
         if not equals:
             rule = f"must be key=value, with a key of {', '.join(KEYS)}"
-            problems.append(Problem(OPTION, word, "a lone word", rule))
+            problems.append(Problem(OPTION, term, "without a value", rule))
         elif key not in KEYS:
             problems.append(_unknown(key))
         elif key in values:
@@ -81,10 +81,10 @@ def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Sup
             values[key] = reader(key, text, problems)
     both = set(values.get("exclude", ())) & set(values.get("restore", ()))
     for number in sorted(both):
-        rule = "nobody can be both excluded and restored"
+        rule = "a participant cannot be both excluded and restored"
         problems.append(Problem(OPTION, "restore", f"also {number}", rule))
     if problems:
-        raise BadChange("\n".join(str(one) for one in problems))
+        raise BadChange("\n".join(str(problem) for problem in problems))
     for name, value in values.items():
         if name in SETTINGS:
             table, _, key = name.partition(".")
@@ -99,27 +99,27 @@ def read(words: Sequence[str], settings: Study, people: Sequence[Person]) -> Sup
 
 
 def _unknown(key: str) -> Problem:
-    """The problem of a key that cannot be supposed, with those that may have been meant."""
+    """Describe an invalid key, with suggestions."""
     if key in all_keys():
-        what = "a key of study.toml that changes nothing about answers already given"
+        what = "a key of study.toml that does not affect answers already collected"
         return Problem(OPTION, key, what, f"every key must be one of {', '.join(KEYS)}")
     near = difflib.get_close_matches(key, KEYS, n=MAX_NEAR)
-    # The table was left out, or has another name: the last part alone may say which key is meant.
-    last = {one.rpartition(".")[2]: one for one in KEYS}
+    # The table may be missing or wrong, so the last part of the key is matched as well.
+    last = {name.rpartition(".")[2]: name for name in KEYS}
     ends = difflib.get_close_matches(key.rpartition(".")[2], last, n=MAX_NEAR)
-    found = list(dict.fromkeys([*near, *(last[one] for one in ends)]))[:MAX_NEAR]
-    meant = f"; did you mean {' or '.join(found)}?" if found else ""
+    suggestions = list(dict.fromkeys([*near, *(last[name] for name in ends)]))[:MAX_NEAR]
+    meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
     return Problem(OPTION, key, "unknown", f"every key must be one of {', '.join(KEYS)}{meant}")
 
 
 def replaced(settings: Study, table: str, **values: Any) -> Study:
-    """Settings with other values in one of their tables."""
+    """Return settings with other values in one table."""
     changed = msgspec.structs.replace(getattr(settings, table), **values)
     return msgspec.structs.replace(settings, **{table: changed})
 
 
 def _value(key: str, text: str, problems: list[Problem]) -> Any:
-    # As a line of study.toml has it.
+    # Quoted as in study.toml.
     text = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
     try:
         value = msgspec.convert(text, KINDS[key], strict=False)
@@ -133,27 +133,27 @@ def _value(key: str, text: str, problems: list[Problem]) -> Any:
 
 
 def _people(people: Sequence[Person]) -> Callable[[str, str, list[Problem]], tuple[int, ...]]:
-    """A reader of participants: by number (7, P7, № 7), or as the recruiting service calls them."""
-    numbers = {str(one.id): one.id for one in people}
+    """Return a parser of participants: by number (7, P7, № 7) or recruitment id."""
+    numbers = {str(person.id): person.id for person in people}
     named = {}
-    for one in people:
-        if one.external is not None:
-            named[one.external] = named[one.external.partition("=")[2]] = one.id
+    for person in people:
+        if person.external is not None:
+            named[person.external] = named[person.external.partition("=")[2]] = person.id
 
     def reader(key: str, text: str, problems: list[Problem]) -> tuple[int, ...]:
-        found = []
+        chosen = []
         for name in (part.strip() for part in text.split(",")):
             bare = re.sub(r"^(P|№)\s*(?=\d+$)", "", name)
             number = numbers.get(bare, named.get(name))
             if number is None:
-                known = f"1 to {len(people)}" if people else "of nobody yet"
+                known = f"1 to {len(people)}" if people else "none yet"
                 rule = (
-                    f"participants are named by their number ({known}; P7 and 7 are the same) or "
-                    "as the recruiting service calls them, with commas between"
+                    f"participants are given by number ({known}; P7 and 7 are the same) or by "
+                    "recruitment id, separated by commas"
                 )
                 problems.append(Problem(OPTION, key, shown(name), rule))
             else:
-                found.append(number)
-        return tuple(sorted(set(found)))
+                chosen.append(number)
+        return tuple(sorted(set(chosen)))
 
     return reader

@@ -1,4 +1,4 @@
-"""The worker: follows the answers, refits, audits, refills the queue, decides, publishes."""
+"""The worker: reads new answers, refits, audits, refills the queue, decides and publishes."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from server.store.journal import ReadyQuestion, Step
 from server.store.models import ModelRow
 from server.study.config import LoadedStudy
 
-# How many questions wait for people: enough for what is answered during one turn of the worker,
-# and no more, since the best question changes with every answer.
+# Questions in the queue: enough for what is answered during one turn of the worker, and no more,
+# since the most informative question changes with every answer.
 MIN_READY, MAX_READY = 10, 300
 RATE_WINDOW_MS = 20_000
 
 
 class CannotRebuild(LoreError):
-    """What the journal says does not come out again."""
+    """The journal cannot be reproduced."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step led to: all that is published of it."""
+    """The result of a step: everything that it publishes."""
 
     learner_numbers: list[tuple[int, int]]
     queries: list[Question]
@@ -58,7 +58,7 @@ class Outcome:
 
 
 class Worker:
-    """One study's learner, as a fold over the database; `turn` does what is due.
+    """The learner of one study, rebuilt from the database; `turn` does what is due.
 
     `clock` gives milliseconds since 1970, `timer` seconds for measuring work.
     """
@@ -78,34 +78,34 @@ class Worker:
         self._resting_until = float("-inf")
         self._unpublished: tuple[Outcome, Step] | None = None
         self.trouble = ""
-        self.last, self.fold = self._rebuilt()
+        self.last, self.replayer = self._rebuilt()
 
     @property
     def learner(self) -> Learner:
-        """The learner as it stands."""
-        return self.fold.learner
+        """The learner in its current state."""
+        return self.replayer.learner
 
     @property
     def _resting(self) -> bool:
-        """Whether audits have had their share of the time; the journal tells when they came."""
+        """Whether audits have used their share of the time; the journal records when they ran."""
         return self.timer() < self._resting_until
 
-    # ---- living ---------------------------------------------------------------------------------
+    # ---- working --------------------------------------------------------------------------------
 
     def turn(self) -> bool:
-        """Look once whether there is something to do, and do it; tells whether there was."""
+        """Do what is due, if anything; return whether there was."""
         begun = self.timer()
         if self._unpublished is None:
             planned, deserted = self.database.read(self._plan)
             if planned is None:
                 return False
             self._unpublished = self._apply(planned, self.last, deserted)
-        # What was learnt stands even if the database cannot take it now: the next turn tries again.
+        # Kept if the database is unavailable now: the next turn publishes it.
         outcome, step = self._unpublished
         self.database.write(lambda c: self._publish(c, step, outcome))
         self.last, self._unpublished = step, None
         for _, query in outcome.learner_numbers:
-            self.fold.numbers.pop(query, None)
+            self.replayer.numbers.pop(query, None)
         if step.work == "audit":
             self._save(step)
             self._resting_until = self.timer() + rest_after_audit(step.seconds.get("audit", 0.0))
@@ -113,7 +113,7 @@ class Worker:
         return True
 
     def _plan(self, c: Connection) -> tuple[Step | None, bool]:
-        """The next step, if anything calls for one, and whether nobody is left who may answer."""
+        """Return the next step if one is due, and whether no participant is left to answer."""
         last, now = self.last, self.clock()
         queries, seq, event = journal.heads(c)
         ready = journal.ready(c)
@@ -121,8 +121,8 @@ class Worker:
         news = seq > last.up_to_seq or event > last.up_to_event
         idle_minutes = self.study.settings.session.idle_minutes
         deserted = collection.under_way(c, *present(now, idle_minutes)) == 0
-        # An audit that waited, or a last refit, may come when all answers have been taken in.
-        owed = self.fold.due(False, self._resting, deserted) != ""
+        # A postponed audit or a last refit may be due without new answers.
+        owed = self.replayer.due(False, self._resting, deserted) != ""
         if not news and not owed and len(ready) * 2 >= wanted:
             return None, deserted
         step = Step(
@@ -151,64 +151,64 @@ class Worker:
         return int(min(MAX_READY, max(MIN_READY, wanted)))
 
     def _apply(self, step: Step, before: Step, deserted: bool) -> tuple[Outcome, Step]:
-        """Take in what came, learn, ask; decides what is due and what is out, and notes it."""
+        """Pass on what is new, learn and select questions; return the result and the full step."""
         seconds: dict[str, float] = {}
-        self._set_aside(self.fold.unusable(step, before))
-        numbers, changed = self.fold.take_in(step, before)
-        step = replace(step, work=self.fold.due(changed, self._resting, deserted))
-        self.fold.learn(step, seconds)
+        self._quarantine(self.replayer.unusable(step, before))
+        numbers, changed = self.replayer.take_in(step, before)
+        step = replace(step, work=self.replayer.due(changed, self._resting, deserted))
+        self.replayer.learn(step, seconds)
         refuse_nonsense(self.learner, step)
-        # The learner counts its versions anew when somebody is excluded; published ones go on.
-        # Where a model's answers are taken out again there is none: that is published, too.
+        # The learner restarts its version count after an exclusion; published versions continue.
+        # If removed answers leave no model, that is published as well.
         known = self.learner.model is not None or before.version > 0
         fresh = known and bool(step.work or changed)
         version = before.version + int(fresh)
         pending, asked = self.database.read(lambda c: self._pending(c, step, fresh))
         step = replace(step, pending=pending, asked=asked, version=version)
-        queries = self.fold.ask(step, seconds)
+        queries = self.replayer.ask(step, seconds)
         digest = state_hash(self.learner, queries)
         step = replace(step, hash=digest, seconds=seconds)
-        # Made here and not while publishing: the database is locked for everybody then.
+        # Built here because the database is locked while publishing.
         model = model_row(self.learner, step) if fresh else None
         learner = self.learner
         return Outcome(numbers, queries, model, learner.decision, learner.verdict), step
 
-    def _set_aside(self, rows: list[Unusable]) -> None:
-        """One bad row must not stop the study: it is left out from now on, and everybody told.
+    def _quarantine(self, rows: list[Unusable]) -> None:
+        """Quarantine bad rows, so that they do not stop the study, and report them.
 
-        It stays in the database. Whoever goes through the journal again leaves it out, too.
+        They stay in the database; a replay leaves them out as well.
         """
         if not rows:
             return
         now = self.clock()
 
         def work(c: Connection) -> None:
-            for one in rows:
+            for row in rows:
                 collection.add_event(
-                    c, "set aside", "worker", now, reason=one.why, **{one.what: one.number}
+                    c, "set aside", "worker", now, reason=row.why, **{row.what: row.number}
                 )
 
         self.database.write(work)
         more = "" if len(rows) == 1 else f" ({len(rows)} such rows; see the log.)"
-        self.trouble = f"{rows[0]} It was set aside.{more}"
+        self.trouble = f"{rows[0]} It was quarantined.{more}"
 
     def _leave_out(self, rows: list[Unusable]) -> None:
-        """Going through the journal again: a question cannot be left out any more."""
-        for one in rows:
-            if one.what == "question":
+        """Quarantine bad rows in a replay, where questions can no longer be left out."""
+        for row in rows:
+            if row.what == "question":
                 raise CannotRebuild(
-                    f"{one} It could be used once, and the learner's numbers of later questions "
-                    "follow from it: put the row back, from the log or a backup."
+                    f"{row} It was used before, and the learner's numbers of later questions "
+                    "depend on it: restore the row from the log or a backup."
                 )
-        self._set_aside(rows)
+        self._quarantine(rows)
 
     def _pending(self, c: Connection, step: Step, fresh: bool) -> tuple[tuple[int, ...], int]:
-        """What is out (as the learner's numbers), and how many more questions are wanted.
+        """Return the questions out (by the learner's numbers), and how many more are wanted.
 
-        A new model takes back what is ready and asks anew; otherwise the queue is topped up.
+        A new model replaces the queue; otherwise it is topped up.
         """
         known = (
-            self.fold.numbers.get(query) if number is None else number
+            self.replayer.numbers.get(query) if number is None else number
             for query, number in journal.out(c, step.at, step.up_to_query)
         )
         pending = [number for number in known if number is not None]
@@ -229,7 +229,7 @@ class Worker:
             c,
             step.id,
             self.clock(),
-            [_ready(one, step.version) for one in outcome.queries],
+            [_ready(query, step.version) for query in outcome.queries],
         )
         if fresh:
             self._decide(c, step, outcome.decision, outcome.verdict)
@@ -250,7 +250,7 @@ class Worker:
             return
         reason = f"{verdict.headline} {verdict.explanation}"
         if collection.simulated_in(c, step.up_to_event):
-            # What bots have answered ends no study for people.
+            # Answers of bots must not stop a study.
             if not collection.simulated_stopped(c):
                 kind = collection.SIMULATED_STOP
                 collection.add_event(c, kind, RULE, step.at, reason=reason)
@@ -258,7 +258,7 @@ class Worker:
             collection.set_state(c, status="stopped", reason=reason)
             collection.add_event(c, "stop", RULE, step.at, reason=reason)
 
-    # ---- coming back ----------------------------------------------------------------------------
+    # ---- starting -------------------------------------------------------------------------------
 
     def _save(self, step: Step) -> None:
         document, arrays = snapshot.dump(self.learner)
@@ -268,20 +268,20 @@ class Worker:
         self.database.write(lambda c: journal.save_snapshot(c, step.id, text, packed.getvalue()))
 
     def _rebuilt(self) -> tuple[Step, Replayer]:
-        """The learner as it was when the last step was published, or a CannotRebuild."""
+        """Rebuild the learner in the state of the last published step, or raise CannotRebuild."""
         saved = self.database.read(journal.snapshot)
         if saved is not None:
             try:
                 return self._replayed(saved)
             except Exception as error:
-                # A snapshot is only a shortcut. Of another version of the program, or damaged in
-                # whatever way: the journal alone must do.
-                print(f"The snapshot is of no use: {error!r}", file=sys.stderr, flush=True)
+                # A snapshot is only a shortcut: if it is damaged or of another version, the
+                # journal suffices.
+                print(f"The snapshot cannot be used: {error!r}", file=sys.stderr, flush=True)
         try:
             return self._replayed(None)
         except (LoreError, AssertionError) as error:
-            # Another machine or version. The answers and questions stand; the model is made anew
-            # from them, and from here on it is this machine's.
+            # Another machine or version. Questions and answers stay; from here on, the models are
+            # those that this machine computes from them.
             reason = str(error)
             self.database.write(
                 lambda c: collection.add_event(
@@ -302,30 +302,32 @@ class Worker:
                 learner = snapshot.load(
                     json.loads(zlib.decompress(text)), {name: arrays[name] for name in arrays}
                 )
-            found = self.database.read(lambda c: journal.step_numbered(c, number))
-            if found is None:
-                raise CannotRebuild(f"The snapshot is of step {number}, which is not there.")
-            before = found
+            snapshot_step = self.database.read(lambda c: journal.step_numbered(c, number))
+            if snapshot_step is None:
+                raise CannotRebuild(f"The snapshot is of step {number}, which does not exist.")
+            before = snapshot_step
             asked = self.database.read(lambda c: journal.scored_in(c, number))
             queries = [learner.query(row[1]) for row in asked]
             if not comes_out(learner, queries, before, self.database):
-                raise CannotRebuild(f"The snapshot is not of what step {number} published.")
-        fold, start = Replayer(self.database, self.study, learner, self.timer), before.id
+                raise CannotRebuild(f"The snapshot differs from what step {number} published.")
+        replayer, start = Replayer(self.database, self.study, learner, self.timer), before.id
         steps = self.database.read(lambda c: journal.steps(c, start))
 
         def prepare(step: Step, before: Step) -> None:
             if as_asked:
-                self._leave_out(fold.unusable(step, before))
+                self._leave_out(replayer.unusable(step, before))
 
-        for step, _, _ in fold.through(steps, before, prepare=prepare):
-            # On another machine or version the last bits differ, and with them, sooner or later,
-            # the choice of questions.
-            queries = fold.as_asked(step) if as_asked else fold.ask(step, {})
+        for step, _, _ in replayer.through(steps, before, prepare=prepare):
+            # On another machine or version the last bits differ, and eventually the selected
+            # questions.
+            queries = replayer.as_asked(step) if as_asked else replayer.ask(step, {})
             if not as_asked and not comes_out(learner, queries, step, self.database):
-                raise CannotRebuild(f"Step {step.id} of the worker's journal came out differently.")
+                raise CannotRebuild(
+                    f"Step {step.id} of the worker's journal could not be reproduced."
+                )
             before = step
-        fold.numbers.clear()
-        return before, fold
+        replayer.numbers.clear()
+        return before, replayer
 
 
 def _ready(query: Question, version: int) -> ReadyQuestion:

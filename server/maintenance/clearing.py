@@ -1,4 +1,4 @@
-"""Clearing a study's data; what it held is kept beside it."""
+"""Clearing a study's data, keeping a copy in its backups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT = "before-reset-"
 
 
 def _copy(path: Path, to: Path) -> None:
-    """A single sound file on disk; of a damaged one, its files as they are."""
+    """Copy to a single valid file, synced to disk; if it is damaged, copy its files as they are."""
     try:
         copies.online(path, to)
     except sqlite3.Error:
@@ -26,9 +26,9 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def clear(folder: Path) -> Path:
-    """Move all data of a study to a folder of its own below `backups/`; nobody may have it open.
+    """Move all data of a study to a new folder in `backups/`; the study must not be open elsewhere.
 
-    The copy is complete and on disk before anything is taken away.
+    The copy is complete and synced before anything is deleted.
     """
     home = folder / backups.FOLDER
     at = now()
@@ -37,11 +37,11 @@ def clear(folder: Path) -> Path:
         at += 1000
     kept.mkdir(mode=0o700)
     _copy(folder / DATABASE, kept / DATABASE)
-    # Rolling backups would otherwise tell the next server that data were lost.
+    # Otherwise the next server would conclude from the rolling backups that data were lost.
     for old in (*backups.every(folder), *sorted(home.glob(backups.RESCUED))):
         old.rename(kept / old.name)
     backups.sync(kept)
-    # The log first: what is left of a database without its own would look like one that was lost.
+    # The write-ahead log first: an interrupted deletion must not look like a lost database.
     for end in ("-wal", "-shm", ""):
         (folder / f"{DATABASE}{end}").unlink(missing_ok=True)
     backups.sync(folder)

@@ -1,4 +1,4 @@
-"""Erasing one participant for good: from the database's bytes, and where else they may still be."""
+"""Erasing a participant from the database file, and finding other files that still hold them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from server.store.recovery import backups
 from server.study.config import LoadedStudy
 
 WHO = "lore-active forget"
-# Shorter values stand in many files by chance.
+# Shorter values occur in many files by chance.
 MIN_TRACE = 6
 MIN_WORDS = 12
 ARCHIVES = {".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".tar", ".rar"}
@@ -30,7 +30,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Erased:
-    """What was done, and what is left to do by hand."""
+    """What was erased, and what remains to be done by hand."""
 
     participant: int
     answers: int
@@ -42,21 +42,23 @@ class Erased:
 
 
 def find(database: Database, called: str) -> Participant:
-    """Who is meant: by number (`7` or `#7`), by `NAME=VALUE` of their link, or by the value alone.
+    """Find a participant by number (`7` or `#7`), by `NAME=VALUE` of their link, or by the value.
 
-    InvalidParameter if that is nobody, or more than one.
+    InvalidParameter if there is none, or more than one.
     """
-    people = database.read(erasure.everybody)
-    found = [one for one in people if called in _names(one)]
-    if not found:
+    participants = database.read(erasure.everybody)
+    matches = [match for match in participants if called in _names(match)]
+    if not matches:
         raise InvalidParameter(
-            f"There is no participant {called!r}: give their number in the monitor, or what the "
-            "recruiting service calls them."
+            f"There is no participant {called!r}: give their number in the monitor, or their "
+            "id at the recruitment site."
         )
-    if len(found) > 1:
-        ways = " or ".join(f"'{one.external or f'#{one.id}'}' (number {one.id})" for one in found)
-        raise InvalidParameter(f"{called!r} is more than one participant: say {ways}.")
-    return found[0]
+    if len(matches) > 1:
+        choices = " or ".join(
+            f"'{match.external or f'#{match.id}'}' (number {match.id})" for match in matches
+        )
+        raise InvalidParameter(f"{called!r} matches more than one participant: give {choices}.")
+    return matches[0]
 
 
 def _names(who: Participant) -> set[str]:
@@ -74,15 +76,17 @@ def forget(
     clock: Callable[[], int],
     say: Callable[[str], None] = lambda words: None,
 ) -> Erased:
-    """Erase a participant; nobody else may have the study open.
+    """Erase a participant; the study must not be open elsewhere.
 
-    With `answers`, they are excluded first and the model is fitted without them; then what they
-    answered goes as well.
+    With `answers`, they are first excluded and the model is fitted without them; then their answers
+    are erased as well.
     """
-    traces = _traces(who, [one for one in database.read(erasure.everybody) if one.id != who.id])
-    given = database.read(lambda c: erasure.given_by(c, who.id))
+    traces = _traces(
+        who, [person for person in database.read(erasure.everybody) if person.id != who.id]
+    )
+    answer_count = database.read(lambda c: erasure.given_by(c, who.id))
     if answers:
-        say("fitting the model without their answers …")
+        say("Fitting the model without their answers …")
         Control(database, clock).exclude(WHO, who.id, "")
         _learn(database, study, clock)
 
@@ -94,45 +98,47 @@ def forget(
             erasure.drop_snapshot(c)
         what = "erased" if answers else "kept"
         collection.add_event(c, "forget", WHO, now, who.id, answers=what)
-        # Digests of what was erased can then no longer be compared with guesses.
+        # Without the salt, digests of the erased data cannot be compared with guesses.
         database.writer.recorder.erase_salt(who.id, now)
 
     database.write(work)
     removed = backups.erase(study.folder, who.id, answers)
-    say("writing the database anew …")
+    say("Rewriting the database …")
     erasure.compact(database)
     fresh = None
     if removed:
-        say("making a new backup …")
-        # A disk without room for one is no reason to fail: everything asked for is done.
+        say("Making a new backup …")
+        # A full disk is not a failure: the erasure itself is complete.
         with suppress(backups.BackupFailed):
             fresh = backups.take(database.path, clock())
-    say("looking for what is left in other files …")
+    say("Searching other files …")
     still_in, unsearched = _search(study.folder, database.path, traces, answers)
-    made = None if fresh is None else fresh.relative_to(study.folder).as_posix()
-    return Erased(who.id, given, answers, removed, made, still_in, unsearched)
+    new_backup = None if fresh is None else fresh.relative_to(study.folder).as_posix()
+    return Erased(who.id, answer_count, answers, removed, new_backup, still_in, unsearched)
 
 
 def _learn(database: Database, study: LoadedStudy, clock: Callable[[], int]) -> None:
-    # Brings the compiler, which nobody else here needs.
+    # Imported here, since it loads the compiler.
     from server.learning.worker import Worker
 
     Worker(database, study, clock, time.perf_counter).turn()
 
 
 def _traces(who: Participant, others: list[Participant]) -> list[bytes]:
-    """Bytes by which this participant, and no other, would be found in a file."""
-    known = {value for one in others for value in _values(one)}
+    """Return byte strings that identify this participant, and no other, in a file."""
+    known = {value for other in others for value in _values(other)}
     own = {who.token, *_values(who)} - known
     traces = {value for value in own if len(value) >= MIN_TRACE}
-    # Exports quote and escape in ways of their own: a stretch of plain words is the same in all.
+    # Exports differ in quoting and escaping; a stretch of plain text is the same in all.
     traces |= {
         part.strip()
         for part in re.split(r"[\r\n\t\"'\\]", who.feedback)
         if len(part.strip()) >= MIN_WORDS
     }
-    spelt = {one.encode() for one in traces} | {json.dumps(one)[1:-1].encode() for one in traces}
-    return sorted(spelt)
+    encoded = {trace.encode() for trace in traces} | {
+        json.dumps(trace)[1:-1].encode() for trace in traces
+    }
+    return sorted(encoded)
 
 
 def _values(who: Participant) -> set[str]:
@@ -143,7 +149,7 @@ def _values(who: Participant) -> set[str]:
 def _search(
     folder: Path, database: Path, traces: list[bytes], answers: bool
 ) -> tuple[list[str], list[str]]:
-    """(files of the study's folder that still hold a trace, archives nobody looked into)."""
+    """Return files in the study folder that still hold a trace, and archives not searched."""
     still_in, unsearched = [], []
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file():
@@ -163,7 +169,7 @@ def _holds(path: Path, traces: list[bytes]) -> bool:
 
 
 def _overlapping(path: Path, overlap: int) -> Iterator[bytes]:
-    """A file in parts; each begins with the end of the one before."""
+    """Read a file in parts; each starts with the end of the previous one."""
     before = b""
     with path.open("rb") as stream:
         while part := stream.read(CHUNK):

@@ -1,4 +1,4 @@
-"""Recovering a study: its newest state, from its damaged files, its backups and rescue copies."""
+"""Recovering the newest state of a study from damaged files, backups and rescue copies."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Say = Callable[[str], None]
 
 
 class NotRecovered(LoreError):
-    """What was put together is not a valid database; nothing was changed."""
+    """The recovered database is not valid; nothing was changed."""
 
 
 @dataclass(frozen=True)
 class Apart:
-    """A file that others have gone on with: its answers from `first` on are not in the result."""
+    """A file with a different history: its answers from `first` on are not in the result."""
 
     name: str
     first: int
@@ -44,7 +44,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Used:
-    """A file that something was taken from."""
+    """A file that contributed to the result."""
 
     name: str
     damage: str
@@ -54,9 +54,9 @@ class Used:
 
 @dataclass(frozen=True)
 class NotNeeded:
-    """The database is valid, and nothing else holds more.
+    """The database is valid, and no other file holds more.
 
-    `not_as_recorded` rows are not what the hash chain says, which SQLite cannot know.
+    `not_as_recorded` rows differ from the hash chain, which SQLite cannot detect.
     """
 
     not_as_recorded: int
@@ -64,7 +64,7 @@ class NotNeeded:
 
 @dataclass(frozen=True)
 class Recovered:
-    """The result, in a file of its own, and what is to be said about it."""
+    """The recovered database, in a separate file, and a report about it."""
 
     path: Path
     answers: int
@@ -78,43 +78,43 @@ class Recovered:
     chain_continues: bool
 
     def report(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        told = {name: value for name, value in asdict(self).items() if name != "path"}
-        told["complete"] = self.missing.nothing and not self.apart
-        told["missing"] = {**told["missing"].pop("rows"), **told["missing"]}
-        return told
+        """Return the report as plain data."""
+        report = {name: value for name, value in asdict(self).items() if name != "path"}
+        report["complete"] = self.missing.nothing and not self.apart
+        report["missing"] = {**report["missing"].pop("rows"), **report["missing"]}
+        return report
 
 
 @contextmanager
 def recovered(
     study: LoadedStudy, clock: Callable[[], int], say: Say = lambda message: None
 ) -> Iterator[Recovered | NotNeeded]:
-    """What can be recovered of a study that nobody holds.
+    """Recover what is possible of a study that is not open elsewhere.
 
-    The result is gone at the end unless `put_in_place` has moved it.
+    The result is deleted at the end unless `put_in_place` has moved it.
     """
     home = study.folder / backups.FOLDER
     home.mkdir(mode=0o700, exist_ok=True)
-    for left in home.glob(f"{backups.WORKPLACE}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in home.glob(f"{backups.WORKPLACE}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=backups.WORKPLACE, dir=home) as place:
-        say("examining the files …")
+        say("Examining the files …")
         sources = _sources(study.folder, Path(place), clock)
         if not sources:
             raise InvalidParameter(
-                f"{study.folder} holds neither {DATABASE} nor backups: nothing can be recovered."
+                f"{study.folder} contains neither {DATABASE} nor backups: nothing can be recovered."
             )
-        if _needs_nothing(sources):
+        if _is_complete(sources):
             with closing(connect(Path(place) / "current.db")) as connection:
-                unlike = chain_verification.differing(connection)
-            yield NotNeeded(len(unlike.changed | unlike.added))
+                differing = chain_verification.differing(connection)
+            yield NotNeeded(len(differing.changed | differing.added))
         else:
-            say("putting rows together …")
-            yield _put_together(study, sources, Path(place) / "result.db", clock)
+            say("Combining rows …")
+            yield _combine(study, sources, Path(place) / "result.db", clock)
 
 
-def put_in_place(folder: Path, found: Recovered, now: int) -> Path:
-    """Make the result the study's database; gives the folder where all that it replaces is kept."""
+def put_in_place(folder: Path, result: Recovered, now: int) -> Path:
+    """Make the result the study's database; return the folder that keeps the replaced files."""
     moment = datetime.fromtimestamp(now / 1000, UTC).strftime(backups.TIME)
     kept = folder / backups.FOLDER / f"damaged-{moment}"
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -122,49 +122,53 @@ def put_in_place(folder: Path, found: Recovered, now: int) -> Path:
     for path in [*old, *(folder / backups.FOLDER).glob(f"{backups.RESCUED}*")]:
         if path.exists():
             path.replace(kept / path.name)
-    found.path.replace(folder / DATABASE)
+    result.path.replace(folder / DATABASE)
     for home in (kept, folder / backups.FOLDER, folder):
         backups.sync(home)
     return kept
 
 
-# ---- what there is ------------------------------------------------------------------------------
+# ---- sources ------------------------------------------------------------------------------------
 
 
 def _sources(folder: Path, place: Path, clock: Callable[[], int]) -> list[Source]:
-    """Every file that may hold something, the study's own first."""
+    """List every file that may hold data, the study's own first."""
     with closing(_fresh(place / "empty.db", clock)) as connection:
         layout = Layout.of(connection)
-    found: list[Source] = []
+    sources: list[Source] = []
     current = folder / DATABASE
     log = current.with_name(f"{DATABASE}-wal")
     if current.exists() or log.exists():
         lost = _log_lost(current)
         opened = _opened(current, place / "current.db", clock, DATABASE)
-        found += [opened] if isinstance(opened, Valid) else []
+        sources += [opened] if isinstance(opened, Valid) else []
         if lost or isinstance(opened, str):
             damage = opened if isinstance(opened, str) else lost
-            found.append(Broken(DATABASE, current, damage, layout))
+            sources.append(Broken(DATABASE, current, damage, layout))
     for number, path in enumerate(sorted((folder / backups.FOLDER).glob(backups.RESCUED))):
         name = path.relative_to(folder).as_posix()
         opened = _opened(path, place / f"rescued{number}.db", clock, name)
-        found.append(opened if isinstance(opened, Valid) else Broken(name, path, opened, layout))
-    spoilt = []
+        sources.append(opened if isinstance(opened, Valid) else Broken(name, path, opened, layout))
+    damaged_backups = []
     for path in reversed(backups.every(folder)):
         name = path.relative_to(folder).as_posix()
         opened = _opened(path, place / "backup.db", clock, name)
         if isinstance(opened, Valid):
-            if found and isinstance(found[0], Valid) and (why := _restorable(found[0], opened)):
-                found[0] = Broken(DATABASE, current, why, layout)
-            return [*found, opened]
-        spoilt.append(Broken(name, path, opened, layout))
-    return [*found, *spoilt[:1]]
+            if (
+                sources
+                and isinstance(sources[0], Valid)
+                and (why := _restorable(sources[0], opened))
+            ):
+                sources[0] = Broken(DATABASE, current, why, layout)
+            return [*sources, opened]
+        damaged_backups.append(Broken(name, path, opened, layout))
+    return [*sources, *damaged_backups[:1]]
 
 
 def _restorable(current: Valid, backup: Valid) -> str:
-    """What the backup still has as it was recorded, where the database no longer does.
+    """Describe changed rows that the backup still has as recorded in the hash chain.
 
-    Empty if that is nothing, or not all: what cannot be restored is better kept as it is.
+    Empty if there are none, or if not all can be restored: then the database stays as it is.
     """
     with closing(connect(current.path)) as connection:
         recorded = Recorded(connection)
@@ -177,9 +181,9 @@ def _restorable(current: Valid, backup: Valid) -> str:
         return ""
     count = len(changed)
     return (
-        "1 of its rows is not as the hash chain recorded it"
+        "1 of its rows differs from the hash chain"
         if count == 1
-        else f"{count} of its rows are not as the hash chain recorded them"
+        else f"{count} of its rows differ from the hash chain"
     )
 
 
@@ -190,19 +194,19 @@ def _fresh(path: Path, clock: Callable[[], int]) -> Connection:
 
 def _log_lost(path: Path) -> str:
     log, index = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
-    return read_log(*(one.read_bytes() if one.is_file() else b"" for one in (log, index))).lost
+    return read_log(*(file.read_bytes() if file.is_file() else b"" for file in (log, index))).lost
 
 
 def _opened(path: Path, to: Path, clock: Callable[[], int], name: str) -> Valid | str:
-    """A valid copy in this version's format, or what is wrong with the file."""
+    """Make a valid copy in the current format, or say what is wrong with the file."""
     for end in ("", "-wal", "-shm"):
         to.with_name(to.name + end).unlink(missing_ok=True)
     if not path.exists():
-        return "it is gone"
+        return "it is missing"
     try:
         copies.copy(path, to)
         with closing(connect(to)) as connection:
-            if wrong := _wrong(connection):
+            if wrong := _damage(connection):
                 return wrong
         Database(to, clock).close()
         with closing(connect(to)) as connection:
@@ -213,7 +217,7 @@ def _opened(path: Path, to: Path, clock: Callable[[], int], name: str) -> Valid 
     except NewerDatabase:
         raise
     except UnicodeDecodeError:
-        # SQLite quotes what it found, and Python cannot read it.
+        # SQLite quotes bytes that Python cannot decode.
         return "malformed database schema"
     except (sqlite3.Error, LoreError) as error:
         cause = error.__cause__
@@ -221,34 +225,34 @@ def _opened(path: Path, to: Path, clock: Callable[[], int], name: str) -> Valid 
     return Valid(name, to)
 
 
-def _wrong(c: Connection) -> str:
-    found = [str(row[0]) for row in c.execute("PRAGMA integrity_check(1)")]
-    if found != ["ok"]:
-        # Below a line that says which database of the connection it is about.
-        return found[0].splitlines()[-1] if found else "it cannot be checked"
+def _damage(c: Connection) -> str:
+    errors = [str(row[0]) for row in c.execute("PRAGMA integrity_check(1)")]
+    if errors != ["ok"]:
+        # The first line only names the database of the connection.
+        return errors[0].splitlines()[-1] if errors else "its integrity cannot be checked"
     row = c.execute("PRAGMA foreign_key_check").fetchone()
-    return "" if row is None else f"a row of {row[0]} refers to one of {row[2]} that is not there"
+    return "" if row is None else f"a row of {row[0]} refers to a missing row of {row[2]}"
 
 
-def _needs_nothing(sources: list[Source]) -> bool:
-    """Whether the database is valid and nothing else holds more."""
+def _is_complete(sources: list[Source]) -> bool:
+    """Return whether the database is valid and no other file holds more."""
     current, *others = sources
     if not isinstance(current, Valid) or current.name != DATABASE:
         return False
-    if any(one.name == DATABASE or one.heads() > current.heads() for one in others):
+    if any(other.name == DATABASE or other.heads() > current.heads() for other in others):
         return False
     with closing(connect(current.path)) as connection:
-        return all(salvage.parted_at(connection, one) is None for one in others)
+        return all(salvage.parted_at(connection, other) is None for other in others)
 
 
-# ---- putting together ---------------------------------------------------------------------------
+# ---- combining ----------------------------------------------------------------------------------
 
 
-def _put_together(
+def _combine(
     study: LoadedStudy, sources: list[Source], to: Path, clock: Callable[[], int]
 ) -> Recovered:
-    valid = [one for one in sources if isinstance(one, Valid)]
-    base = max(valid, key=lambda one: one.heads(), default=None)
+    valid = [source for source in sources if isinstance(source, Valid)]
+    base = max(valid, key=lambda source: source.heads(), default=None)
     apart: list[Apart] = []
     used: list[Used] = []
     merged: list[Merged] = []
@@ -256,7 +260,7 @@ def _put_together(
         connection.execute("BEGIN IMMEDIATE")
         if base is not None:
             used.append(Used(base.name, "", base.heads()[0], {}))
-        for source in sorted(sources, key=lambda one: one.heads()):
+        for source in sorted(sources, key=lambda source: source.heads()):
             if source is base:
                 continue
             first = salvage.parted_at(connection, source)
@@ -264,19 +268,21 @@ def _put_together(
                 others = source.heads()[0] - first + 1
                 apart.append(Apart(source.name, first, others))
                 continue
-            found = salvage.merge(connection, source)
+            merge = salvage.merge(connection, source)
             if source.damage:
-                merged.append(found)
-            if found.added or found.changed or source.damage:
-                taken = dict(found.added)
+                merged.append(merge)
+            if merge.added or merge.changed or source.damage:
+                taken = dict(merge.added)
                 used.append(Used(source.name, source.damage, source.heads()[0], taken))
         missing = repair.missing(connection, merged, _unknown(connection, sources))
         continues = repair.continue_chain(connection, clock())
         connection.execute("COMMIT")
     mended = _mended(study, to, clock, missing, used)
     with closing(connect(to)) as connection:
-        if wrong := _wrong(connection):
-            raise NotRecovered(f"What was put together is not valid: {wrong}. Nothing was changed.")
+        if wrong := _damage(connection):
+            raise NotRecovered(
+                f"The recovered database is not valid: {wrong}. Nothing was changed."
+            )
         answers, newest, at, people = connection.execute(
             "SELECT (SELECT count(*) FROM answers), (SELECT coalesce(max(seq), 0) FROM answers), "
             "(SELECT received_at FROM answers ORDER BY seq DESC LIMIT 1), "
@@ -286,16 +292,18 @@ def _put_together(
 
 
 def _unknown(c: Connection, sources: list[Source]) -> list[str]:
-    """Why there may have been more than any of the files tells of."""
-    found = [one.lost for one in sources if one.lost]
+    """Explain why there may have been more data than in any of the files."""
+    reasons = [source.lost for source in sources if source.lost]
     end = _chain_ends(c.execute("SELECT last FROM chain_head").fetchall())
-    newest = [one for one in sources if not backups.NAME.fullmatch(Path(one.name).name)]
-    ends = [_chain_ends([(row["last"],) for _, row in one.rows("chain_head")]) for one in newest]
+    newest = [source for source in sources if not backups.NAME.fullmatch(Path(source.name).name)]
+    ends = [
+        _chain_ends([(row["last"],) for _, row in source.rows("chain_head")]) for source in newest
+    ]
     if end not in ends:
-        kept = [one.name for one in sources if one not in newest]
+        kept = [source.name for source in sources if source not in newest]
         after = f"since {kept[0]} was made" if kept else "last"
-        found.append(f"no file tells what was stored {after}")
-    return found
+        reasons.append(f"no file records what was stored {after}")
+    return reasons
 
 
 def _chain_ends(rows: list[Any]) -> int:
@@ -305,16 +313,16 @@ def _chain_ends(rows: list[Any]) -> int:
 def _begun(
     study: LoadedStudy, to: Path, base: Valid | None, clock: Callable[[], int]
 ) -> Connection:
-    """The database to put everything into: the newest valid copy, or an empty one."""
+    """Open the database to combine everything in: the newest valid copy, or an empty one."""
     if base is not None:
         create_private(to)
         shutil.copyfile(base.path, to)
         return connect(to)
     connection = _fresh(to, clock)
-    # The rows come with the chain that recorded them.
+    # The rows come with their own hash chain.
     for table in CHAIN:
         connection.execute(f"DELETE FROM {table}")
-    # Without the items, no question about them could be put.
+    # Questions refer to the items.
     collection.add_items(connection, contents(study))
     return connection
 
@@ -326,7 +334,7 @@ def _mended(
 
     def work(c: Connection) -> Mended:
         now = clock()
-        found = repair.mend(
+        mended = repair.mend(
             c,
             now,
             contents(study),
@@ -341,10 +349,10 @@ def _mended(
             repair.WHO,
             now,
             missing=missing.rows,
-            files=[one.name for one in used],
-            steps_dropped=found.steps_dropped,
+            files=[source.name for source in used],
+            steps_dropped=mended.steps_dropped,
         )
-        return found
+        return mended
 
     with closing(Database(path, clock)) as database:
         return database.write(work)

@@ -1,4 +1,4 @@
-"""Backups beside a running server: every few minutes, in a process of their own."""
+"""Backups of a running study: every few minutes, in a separate process."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from server.store.recovery import backups
 from server.store.sqlite.files import FileIds, OpenFiles
 from server.study.workspace import DATABASE
 
-# After each part of half a megabyte: as long as the part took, and at least this long.
+# Pause after each half megabyte: as long as copying it took, and at least this long.
 REST_SECONDS = 0.004
-# One that takes longer than this hangs.
+# A backup that takes longer is taken to hang.
 MAX_SECONDS = 3600.0
 WHO = "backup"
 
 
 class Backups:
-    """One study's schedule, kept by the supervisor: `poll` never waits."""
+    """Backup schedule of one study, run by the supervisor: `poll` never blocks."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Backups:
         self._problem = ""
 
     def poll(self) -> None:
-        """Begin one if it is due, and take note of how the last one ended."""
+        """Start a backup if one is due, and report how the last one ended."""
         since = time.monotonic() - self._began
         if self._process is None:
             if self.minutes and since >= 60 * self.minutes:
@@ -59,7 +59,7 @@ class Backups:
             self._process.kill()
 
     def end(self) -> None:
-        """One that is under way is given up: nothing may touch the study once it is let go."""
+        """Abort a running backup: nothing may use the study once its lock is released."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -82,12 +82,12 @@ class Backups:
         )
 
     def _note(self, process: subprocess.Popen[str]) -> None:
-        told = process.communicate()[0].strip()
+        output = process.communicate()[0].strip()
         problem = ""
         if process.returncode:
-            problem = told or f"The backup process ended with code {process.returncode}."
+            problem = output or f"The backup process ended with code {process.returncode}."
         if problem and problem != self._problem:
-            self.say(f"The backup of {self.name} failed: {problem} Collection goes on.")
+            self.say(f"The backup of {self.name} failed: {problem} Collection continues.")
         elif self._problem and not problem:
             self.say(f"Backups of {self.name} work again.")
         self._problem = problem
@@ -95,12 +95,12 @@ class Backups:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--files", help="The files that are open.")
+@click.option("--files", help="Ids of the open files.")
 def main(folder: Path, files: str | None) -> None:
-    """Back up this study once; for the supervisor."""
+    """Back up this study once; started by the supervisor."""
     stop = stop_signal()
     if hasattr(os, "nice"):
-        # Participants who wait for a page come first.
+        # Pages that participants wait for have priority.
         os.nice(10)
     path, known = folder / DATABASE, FileIds.parse(files) if files else None
     try:
@@ -115,7 +115,7 @@ def main(folder: Path, files: str | None) -> None:
 
 
 class BackupPace:
-    """Leaves the disk and the processor to others at least half of the time."""
+    """Pauses that leave disk and processor free at least half of the time."""
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
@@ -123,14 +123,14 @@ class BackupPace:
 
     def __call__(self) -> None:
         if self._stop.wait(max(REST_SECONDS, time.monotonic() - self._began)):
-            # The server was stopped: its next backup begins again.
+            # The server was stopped; its next run starts a new backup.
             sys.exit(0)
         self._began = time.monotonic()
 
 
 def _note_outcome(path: Path, known: FileIds | None, problem: str) -> None:
-    """An event for the monitor when backups begin to fail, or work again."""
-    # A disk that is full has been reported already.
+    """Store an event for the monitor when backups start to fail, or work again."""
+    # A full disk has already been reported.
     with (
         contextlib.suppress(LoreError),
         contextlib.closing(Database(path, now, known)) as database,

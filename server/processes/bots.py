@@ -1,4 +1,4 @@
-"""Simulated participants who go through the real pages over HTTP."""
+"""Simulated participants that use the real pages over HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRIES = 40
 
 
 class BotPage(HTMLParser):
-    """What a bot sees of a page: the form, its hidden fields, its buttons and items."""
+    """The parts of a page that a bot uses: the form, its hidden fields, buttons and items."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -40,22 +40,22 @@ class BotPage(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take note of forms, fields, buttons and items."""
-        held = {name: value or "" for name, value in attrs}
+        """Collect forms, fields, buttons and items."""
+        values = {name: value or "" for name, value in attrs}
         if tag == "form" and self.action is None:
-            self.action = held.get("action")
-        elif tag == "input" and held.get("type") == "hidden":
-            self.fields[held.get("name", "")] = held.get("value", "")
+            self.action = values.get("action")
+        elif tag == "input" and values.get("type") == "hidden":
+            self.fields[values.get("name", "")] = values.get("value", "")
         elif tag == "textarea":
-            self.fields[held.get("name", "")] = ""
+            self.fields[values.get("name", "")] = ""
         elif tag == "button":
-            self.buttons.append((held.get("name", ""), held.get("value", "")))
-        if "data-item" in held:
-            self.items.append(held["data-item"])
+            self.buttons.append((values.get("name", ""), values.get("value", "")))
+        if "data-item" in values:
+            self.items.append(values["data-item"])
 
 
 class Browser:
-    """A connection that is kept, with retries: the same request may be sent twice."""
+    """A persistent connection with retries: the same request may be sent twice."""
 
     def __init__(self, address: str, stop: threading.Event, secret: str = "") -> None:
         self.address = address
@@ -67,11 +67,11 @@ class Browser:
         self.retries = 0
 
     def get(self, url: str) -> str:
-        """A page, redirects followed."""
+        """Fetch a page, following redirects."""
         return self._send("GET", url, None)
 
     def post(self, url: str, fields: dict[str, str]) -> str:
-        """The part of the page that follows, as a browser with htmx gets it."""
+        """Submit a form; return the next part of the page, as a browser with htmx gets it."""
         return self._send("POST", url, urlencode(fields))
 
     def _send(self, method: str, url: str, body: str | None) -> str:
@@ -96,7 +96,7 @@ class Browser:
                 self._stop.wait(min(2.0, 0.1 * 2**attempt))
                 continue
             return text
-        raise ConnectionError(f"{url} did not answer in {TRIES} tries.")
+        raise ConnectionError(f"{url} did not respond in {TRIES} attempts.")
 
     def _once(self, method: str, url: str, body: str | None) -> tuple[int, dict[str, str], str]:
         parts = urlsplit(url)
@@ -114,18 +114,18 @@ class Browser:
         self._connection.request(method, path, body, headers)
         reply = self._connection.getresponse()
         text = reply.read().decode("utf-8", "replace")
-        held = {name.lower(): value for name, value in reply.getheaders()}
-        return reply.status, held, text
+        reply_headers = {name.lower(): value for name, value in reply.getheaders()}
+        return reply.status, reply_headers, text
 
     def close(self) -> None:
-        """Let go of the connection; the next request makes a new one."""
+        """Close the connection; the next request opens a new one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
 
 class Bot:
-    """One simulated participant: from the link to the last page."""
+    """One simulated participant, from the link to the last page."""
 
     def __init__(
         self,
@@ -144,11 +144,12 @@ class Bot:
         self._rng = np.random.default_rng(seed)
         self._lapse = study.settings.bots.lapse
         self._keys = {
-            (one.anchor, frozenset((one.nearer, one.farther))): one.nearer for one in study.catches
+            (catch.anchor, frozenset((catch.nearer, catch.farther))): catch.nearer
+            for catch in study.catches
         }
 
     def take_part(self, label: str, stop: threading.Event) -> int | None:
-        """Go through the study; gives the number of answers, or None if not let in."""
+        """Take part in the study; return the number of answers, or None if not admitted."""
         browser = self._browser
         html = browser.get(f"/s/{self._study.name}/?participant_label={label}")
         answers = 0
@@ -169,13 +170,13 @@ class Bot:
         fields = dict(page.fields)
         if page.action is not None and page.action.endswith("/answer"):
             anchor, left, right = (self._names[name] for name in page.items[:3])
-            # Not all alike: a median with a long right tail, as people have.
+            # Skewed to the right, like human response times.
             seconds = self._think * float(self._rng.lognormal(0.0, 0.3))
             onset, begun = 1000 * time.time(), time.perf_counter()
             stop.wait(seconds)
             rt = round(1000 * (time.perf_counter() - begun), 1)
             fields["side"] = self._side(anchor, left, right)
-            # As the pages measure it: less, and a bot would be taken for a forger.
+            # Measured as the pages do; shorter times would be flagged as forged.
             fields["timings"] = json.dumps(
                 {"rt_ms": rt, "onset_at": onset, "response_at": onset + rt}
             )
@@ -185,20 +186,20 @@ class Bot:
         return fields
 
     def _side(self, anchor: int, left: int, right: int) -> str:
-        """What the bot sees nearer; what the study says is nearer, the bot sees so as well."""
-        said = self._observer.answer(anchor, left, right)
+        """Choose a side: the known answer if there is one (lapses aside), else the observer's."""
+        observed = self._observer.answer(anchor, left, right)
         known = self._keys.get((anchor, frozenset((left, right))))
         if anchor in (left, right):
             known = anchor
         if known is None:
-            return said
+            return observed
         if self._rng.random() < self._lapse:
             return "left" if self._rng.random() < 0.5 else "right"
         return "left" if known == left else "right"
 
 
 def space_of(study: LoadedStudy, seed: int) -> Floats:
-    """Where the bots' items lie: as the study says, or scattered in three dimensions."""
+    """Return the bots' coordinates of the items: the study's, or random in three dimensions."""
     positions = study.settings.bots.positions
     if positions:
         return read_positions(study.folder / positions, study.items)
@@ -214,28 +215,30 @@ def run_bots(
     stop: threading.Event,
     secret: str = "",
 ) -> None:
-    """Keep `count` bots busy, each followed by a new one, until nobody is let in any more.
+    """Keep `count` bots taking part, each followed by a new one, until none is admitted any more.
 
-    With the server's secret they are simulated participants; without it they come as people do.
+    With the server's secret they are marked as simulated; without it they come as participants.
     """
     space, names = space_of(study, seed), items_by_name(study)
     settings = study.settings.bots
-    habits = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
-    # Another run's bots are other participants, also where the study goes on.
+    observer_noise = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
+    # Bots of another run are other participants, even in the same study.
     run = hashlib.sha256(secret.encode()).hexdigest()[:6] if secret else str(seed)
     turned_away: set[int] = set()
 
-    def one_after_the_other(place: int) -> None:
-        person = 0
+    def keep_taking_part(place: int) -> None:
+        participant = 0
         while not stop.is_set():
-            own = int(np.random.SeedSequence([seed, place, person]).generate_state(1)[0])
+            bot_seed = int(np.random.SeedSequence([seed, place, participant]).generate_state(1)[0])
             browser = Browser(address, stop, secret)
-            bot = Bot(study, names, Observer(space, habits, own), browser, think, own)
+            bot = Bot(
+                study, names, Observer(space, observer_noise, bot_seed), browser, think, bot_seed
+            )
             try:
-                if bot.take_part(f"bot-{run}-{place + 1}-{person + 1}", stop) is None:
+                if bot.take_part(f"bot-{run}-{place + 1}-{participant + 1}", stop) is None:
                     if browser.status == 403:
-                        raise PermissionError(f"{address} does not know these bots.")
-                    # Full or stopped; it may be reopened.
+                        raise PermissionError(f"{address} does not accept these bots.")
+                    # The study is full or stopped; it may be reopened.
                     turned_away.add(place)
                     stop.wait(2.0)
                     continue
@@ -244,20 +247,20 @@ def run_bots(
                 continue
             finally:
                 browser.close()
-            person += 1
+            participant += 1
 
     threads = [
-        threading.Thread(target=one_after_the_other, args=(place,), daemon=True)
+        threading.Thread(target=keep_taking_part, args=(place,), daemon=True)
         for place in range(count)
     ]
     for thread in threads:
         thread.start()
-    said = False
+    reported = False
     while not stop.wait(0.5):
-        if len(turned_away) == count and not said:
-            said = True
+        if len(turned_away) == count and not reported:
+            reported = True
             print(
-                f"{study.name}: the bots have finished. The study is open to people as before.",
+                f"{study.name}: the bots have finished. The study remains open to participants.",
                 flush=True,
             )
     for thread in threads:
@@ -271,7 +274,7 @@ def run_bots(
 @click.option("--seed", type=int, default=0)
 @click.option("--think", type=float, default=1.0)
 def main(folder: Path, address: str, bots: int, seed: int, think: float) -> None:
-    """Let simulated people take part in this study; for the supervisor."""
+    """Let simulated participants take part in this study; started by the supervisor."""
     secret = simulated.take_secret()
     if not secret:
         raise InvalidParameter("Bots are started by `lore-active serve --bots`, which marks them.")

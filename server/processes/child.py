@@ -1,4 +1,4 @@
-"""Processes that should always be there: how each is started, and what tells that one hangs."""
+"""Processes kept running by the supervisor: how each is started, and when it is taken to hang."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from server.processes.lifetime import BACKLOG, TOLD_WHY, TRY_AGAIN
 from server.store.sqlite.errors import StoreError
 
 FIRST_PAUSE = 0.25
-# Having lived this long, a process that dies was not dying all the time.
+# A process that ran for this long did not fail at its start.
 HEALTHY_SECONDS = 10.0
-LISTEN_SECONDS = 5.0
-# On a busy machine it takes long until a new process first answers.
+CHECK_SECONDS = 5.0
+# On a busy machine a new process takes long until its first response.
 START_SECONDS = 90.0
-ASK_SECONDS = 5.0
+PROBE_SECONDS = 5.0
 KILLED = -9
-# One thread for linear algebra; and few heaps: with one for each of the web's threads, every one
-# would keep the room that the largest update of the monitor ever took.
+# One thread for linear algebra, and few heaps: if each web thread had its own, each would keep as
+# much memory as the largest update of the monitor ever needed.
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 class Child:
-    """A process that should always be there."""
+    """A process that is restarted whenever it ends or hangs."""
 
     longest_pause = 30.0
 
@@ -51,14 +51,14 @@ class Child:
         self.hung = ""
 
     def start(self) -> None:
-        """Start it; its standard input stays open for as long as we live."""
+        """Start it; its standard input stays open for as long as this process lives."""
         self.end()
         self.process = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
             pass_fds=self.keep if os.name == "posix" else (),
             env={**os.environ, **QUIET, **self.environment},
-            # Ctrl-C is for us alone: we end the children in order.
+            # Only this process handles Ctrl-C, and ends the children in order.
             start_new_session=True,
         )
         self.started = time.monotonic()
@@ -70,18 +70,18 @@ class Child:
             self.process.stdin.close()
 
     def hangs(self) -> str:
-        """What tells that it will not go on by itself; empty if nothing does. Called often."""
+        """Return why it is taken to hang, or an empty string. Called often."""
         return ""
 
     def may_start(self) -> bool:
-        """Whether there is any use in starting it again now."""
+        """Return whether it makes sense to start it again now."""
         return True
 
     def note_end(self, code: int) -> None:
-        """Leave a note about its end for those who look at the study."""
+        """Record its end for the monitor."""
 
     def look_after(self) -> str:
-        """Kill it if it hangs, start it again if it has ended; what is to be said about that."""
+        """Kill it if it hangs, restart it if it has ended; return a message about that."""
         assert self.process is not None
         code = self.process.poll()
         if code is None:
@@ -89,74 +89,78 @@ class Child:
             if self.hung:
                 self.process.kill()
             return ""
-        said = ""
+        message = ""
         if self.again_at == 0.0:
-            lived = time.monotonic() - self.started
-            wait = FIRST_PAUSE if lived > HEALTHY_SECONDS else self.pause
+            uptime = time.monotonic() - self.started
+            wait = FIRST_PAUSE if uptime > HEALTHY_SECONDS else self.pause
             self.pause = min(2 * wait, self.longest_pause)
             self.again_at = time.monotonic() + wait
             why = self.hung or f"The {self.name} ended with code {code}."
             if code != TRY_AGAIN:
-                when = f"in {wait:.1f} s" if self.may_start() else "when its files are back"
-                said = f"{why} It is started again {when}."
+                when = f"in {wait:.1f} s" if self.may_start() else "once its files are back"
+                message = f"{why} Restarting {when}."
             self.note_end(code)
         if time.monotonic() >= self.again_at and self.may_start():
             self.again_at = 0.0
             self.start()
-        return said
+        return message
 
 
 class WorkerChild(Child):
-    """A study's worker: it says every two seconds that it lives, in long audits too.
+    """A study's worker, which writes a heartbeat every two seconds, even in long audits.
 
-    One that has not for `patience` seconds hangs, perhaps in the middle of a write, which would
-    keep everybody's answers waiting.
+    Without one for `patience` seconds it is taken to hang, perhaps in the middle of a write, which
+    would block all answers.
     """
 
     def __init__(self, guard: FileGuard, command: list[str], patience: float) -> None:
         super().__init__(f"worker of {guard.study.name}", command)
         self.guard, self.patience = guard, patience
-        self._heard: tuple[int, int] | None = None
-        self._heard_at = 0.0
-        self._listen_at = 0.0
+        self._last_heartbeat: tuple[int, int] | None = None
+        self._last_heartbeat_at = 0.0
+        self._check_at = 0.0
 
     def start(self) -> None:
-        """Start it."""
+        """Start it, and reset what was known about its predecessor."""
         super().start()
-        self._heard_at = time.monotonic()
+        self._last_heartbeat_at = time.monotonic()
 
     def hangs(self) -> str:
-        """By a clock that never jumps."""
+        """Judge by the time since its last heartbeat, on the monotonic clock."""
         now = time.monotonic()
-        if now < self._listen_at:
+        if now < self._check_at:
             return ""
-        self._listen_at = now + min(LISTEN_SECONDS, self.patience / 4)
+        self._check_at = now + min(CHECK_SECONDS, self.patience / 4)
         assert self.process is not None
         try:
-            heard = self.guard.heard()
+            heartbeat = self.guard.heard()
         except StoreError:
-            # Whoever cannot listen must not judge.
-            self._heard_at = now
+            # Without reading the heartbeat, nothing can be concluded.
+            self._last_heartbeat_at = now
             return ""
-        # On a busy machine it may take long until a new worker is first heard of.
-        if heard != self._heard or heard is None or heard[1] != self.process.pid:
-            self._heard, self._heard_at = heard, now
-        if now - self._heard_at <= self.patience:
+        # On a busy machine a new worker may take long until its first heartbeat.
+        if (
+            heartbeat != self._last_heartbeat
+            or heartbeat is None
+            or heartbeat[1] != self.process.pid
+        ):
+            self._last_heartbeat, self._last_heartbeat_at = heartbeat, now
+        if now - self._last_heartbeat_at <= self.patience:
             return ""
         if not self.guard.takes_writes():
-            # Nor can it say that it lives.
-            self._heard_at = time.monotonic()
+            # Then the worker cannot write its heartbeat, either.
+            self._last_heartbeat_at = time.monotonic()
             return ""
-        return f"The {self.name} did not move for {self.patience:.0f} s."
+        return f"The {self.name} sent no heartbeat for {self.patience:.0f} s."
 
     def may_start(self) -> bool:
-        """Not on files that are not the study's."""
+        """Refuse while the study's files are missing or replaced."""
         return self.guard.error is None
 
     def note_end(self, code: int) -> None:
-        """For the monitor."""
+        """Record for the monitor why it ended, unless it did so itself."""
         if self.hung:
-            why: str | None = f"The worker did not move for {self.patience:.0f} s."
+            why: str | None = f"The worker sent no heartbeat for {self.patience:.0f} s."
         elif code == TOLD_WHY:
             why = None
         elif code == KILLED:
@@ -167,13 +171,13 @@ class WorkerChild(Child):
 
 
 class WebChild(Child):
-    """A web process: asked every few seconds how it is, on a socket that no other one has.
+    """A web process, whose health is probed every few seconds on a socket of its own.
 
-    One that has not answered for `patience` seconds, or in which requests or commits have not moved
-    for that long, hangs; a process that was stopped does, too.
+    It is taken to hang (as a suspended process does) if it has not responded for `patience`
+    seconds, or if no request or commit has made progress for that long.
     """
 
-    # Without a web process nobody can answer, so none is ever away for long.
+    # Without a web process no participant can answer, so it is restarted at once.
     longest_pause = FIRST_PAUSE
 
     def __init__(
@@ -192,62 +196,62 @@ class WebChild(Child):
             address = self._socket.getsockname()[:2]
             command = [*command, "--probed", str(self._socket.fileno())]
             keep = (*keep, self._socket.fileno())
-        # Elsewhere a socket cannot be handed on, but there is only one web process.
+        # On other systems sockets cannot be passed on, but there is only one web process.
         super().__init__("web process", command, keep, environment)
         self._address = address
-        self._answered_at = 0.0
+        self._reported_at = 0.0
         self._report: dict[str, Any] = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask_on, name="probe", daemon=True)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._probe_repeatedly, name="probe", daemon=True)
 
     def start(self) -> None:
-        """Start it."""
+        """Start it, and reset what was known about its predecessor."""
         super().start()
-        self._report, self._answered_at = {}, 0.0
+        self._report, self._reported_at = {}, 0.0
         if not self._thread.is_alive():
             self._thread.start()
 
     def hangs(self) -> str:
-        """By its last answer, and by how long ago that was."""
-        now, answered = time.monotonic(), self._answered_at
-        if not answered:
+        """Judge by its last health report, and by how long ago that was."""
+        now, reported = time.monotonic(), self._reported_at
+        if not reported:
             limit = max(START_SECONDS, self.patience)
             silent = now - self.started
         else:
-            limit, silent = self.patience, now - answered
+            limit, silent = self.patience, now - reported
         if silent > limit:
-            return f"The {self.name} did not answer for {silent:.0f} s."
+            return f"The {self.name} did not respond for {silent:.0f} s."
         stuck = [float(self._report.get("stalled_seconds", 0.0))]
         for study in self._report.get("studies", []):
             if study.get("writer") == "stuck":
                 stuck.append(float(study.get("for_seconds", 0.0)))
         if max(stuck) > self.patience:
-            return f"The {self.name} has stored and answered nothing for {max(stuck):.0f} s."
+            return f"The {self.name} has made no progress for {max(stuck):.0f} s."
         return ""
 
     def close(self) -> None:
-        """Ask no more."""
-        self._over.set()
+        """Stop probing."""
+        self._closed.set()
         if self._thread.is_alive():
-            self._thread.join(ASK_SECONDS + 1)
+            self._thread.join(PROBE_SECONDS + 1)
         if self._socket is not None:
             self._socket.close()
 
-    def _ask_on(self) -> None:
-        while not self._over.wait(min(LISTEN_SECONDS, self.patience / 4)):
+    def _probe_repeatedly(self) -> None:
+        while not self._closed.wait(min(CHECK_SECONDS, self.patience / 4)):
             began, process = time.monotonic(), self.process
-            report = self._ask()
-            # An answer of the process before this one tells nothing about this one.
+            report = self._probe()
+            # A report of the previous process says nothing about this one.
             if report is not None and process is self.process and began >= self.started:
-                self._report, self._answered_at = report, time.monotonic()
+                self._report, self._reported_at = report, time.monotonic()
 
-    def _ask(self) -> dict[str, Any] | None:
-        connection = http.client.HTTPConnection(*self._address, timeout=ASK_SECONDS)
+    def _probe(self) -> dict[str, Any] | None:
+        connection = http.client.HTTPConnection(*self._address, timeout=PROBE_SECONDS)
         try:
             connection.request("GET", "/health")
-            found = json.loads(connection.getresponse().read(100_000))
+            report = json.loads(connection.getresponse().read(100_000))
         except (OSError, ValueError, http.client.HTTPException):
             return None
         finally:
             connection.close()
-        return found if isinstance(found, dict) else None
+        return report if isinstance(report, dict) else None

@@ -1,4 +1,4 @@
-"""How child processes end: when told to, or when whoever started them is gone."""
+"""How child processes end: by a signal, or when their parent process is gone."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import threading
 from queue import SimpleQueue
 from types import FrameType
 
-# People who may wait at the door before the system turns them away; it may allow fewer.
+# Connections that may wait to be accepted before the system refuses more; it may allow fewer.
 BACKLOG = 4096
-# A child that ends with this code has written down why.
+# Exit code of a child that has recorded why it ended.
 TOLD_WHY = 3
-# One that ends with this code waits for something that is known already.
+# Exit code of a child that waits for a problem that is already known.
 TRY_AGAIN = 4
 
 
 def set_by_signals() -> threading.Event:
-    """An event that is set on SIGTERM and SIGINT.
+    """Return an event that is set on SIGTERM and SIGINT.
 
-    Not by the handler itself: it runs in the main thread, which may just then be about to wait for
-    the event and hold its lock, so that both would wait for ever.
+    The handler does not set it itself: it runs in the main thread, which may be about to wait for
+    the event and hold its lock, which would be a deadlock.
     """
     stop = threading.Event()
-    # Unlike an event's, its lock may be asked for again by a handler that interrupts.
+    # Unlike an event, it is reentrant: a signal handler may use it.
     signals: SimpleQueue[int] = SimpleQueue()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -40,14 +40,14 @@ def set_by_signals() -> threading.Event:
 
 
 def stop_signal() -> threading.Event:
-    """An event that is set on SIGTERM, SIGINT, or when standard input closes.
+    """Return an event that is set on SIGTERM, SIGINT, or when standard input closes.
 
     The supervisor holds the other end of standard input: however it dies, its children notice.
     """
     stop = set_by_signals()
 
     def watch() -> None:
-        # Not through sys.stdin: its lock would be held by this thread when the process ends.
+        # Not by sys.stdin, whose lock this thread would hold when the process ends.
         try:
             while os.read(0, 1):
                 pass

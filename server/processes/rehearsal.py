@@ -1,4 +1,4 @@
-"""Rehearsals: bots in a copy of a study, which is thrown away at the end unless it is kept."""
+"""Rehearsals: bots take part in a copy of a study, which is deleted afterwards unless kept."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from server.store.database import Connection
 from server.store.recovery import backups, copies
 from server.study.workspace import DATABASE, load_study, open_study
 
-# What a study's folder holds beside the study itself.
+# What a study folder contains besides the study itself.
 DATA = ("study.db*", "study.lock*", "export", "report.html", backups.FOLDER, ".*")
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A study to be rehearsed, and where its copy is."""
+    """A study to be rehearsed, and its copy."""
 
     study: Path
     copy: Path
 
 
 def copied(folder: Path, to: Path, *but: str) -> Path:
-    """The study without its data, as it is before anybody came; `but` names what else is not."""
+    """Copy the study without its data, and without files that match `but`."""
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns(*DATA, *but))
     return to
 
@@ -38,8 +38,8 @@ def copied(folder: Path, to: Path, *but: str) -> Path:
 def rehearsal(
     folders: list[Path], keep: Path | None, clock: Callable[[], int], say: Callable[[str], None]
 ) -> Iterator[list[Path]]:
-    """Copies of these studies to be served instead; what people answered in them is never lost."""
-    # What is wrong with a study is said of its own folder.
+    """Provide copies of these studies to serve; answers of real participants are always kept."""
+    # Loaded before it is copied, so that errors name the study's own folder.
     names = [load_study(folder).folder.name for folder in folders]
     with contextlib.ExitStack() as stack:
         if keep is None:
@@ -50,54 +50,59 @@ def rehearsal(
         pairs = []
         for folder, name in zip(folders, names, strict=True):
             if (home / name).exists():
-                raise InvalidParameter(
-                    f"{home / name} exists, but a rehearsal that is kept needs a new folder."
-                )
+                raise InvalidParameter(f"{home / name} already exists; --keep needs a new folder.")
             pairs.append(Copy(folder.absolute(), copied(folder, home / name)))
         listed = ", ".join(names)
-        fate = f"kept in {home}" if keep else "thrown away at the end"
+        fate = f"kept in {home}" if keep else "deleted afterwards"
         say(f"Rehearsal: the bots take part in a copy of {listed}, which is {fate}.")
         if keep is None:
-            say("  --keep DIR keeps the copy; --in-study lets the bots into the study itself.")
-        yield [one.copy for one in pairs]
-        for one in pairs if keep is None else ():
-            _end(one, clock, say)
+            say(
+                "  --keep DIR keeps the copy; --in-study lets the bots take part in the study "
+                "itself."
+            )
+        yield [pair.copy for pair in pairs]
+        for pair in pairs if keep is None else ():
+            _end(pair, clock, say)
 
 
-def _end(one: Copy, clock: Callable[[], int], say: Callable[[str], None]) -> None:
-    """Say what is thrown away, and keep what people have answered."""
-    if not (one.copy / DATABASE).exists():
+def _end(pair: Copy, clock: Callable[[], int], say: Callable[[str], None]) -> None:
+    """Report that the copy is deleted, but keep its data if real participants have answered."""
+    if not (pair.copy / DATABASE).exists():
         return
-    study, database = open_study(one.copy, clock)
+    study, database = open_study(pair.copy, clock)
     try:
-        people = [who for who in database.read(summaries.people) if not who.simulated and who.done]
+        participants = [
+            participant
+            for participant in database.read(summaries.people)
+            if not participant.simulated and participant.done
+        ]
     finally:
         database.close()
-    if not people:
-        say(f"The copy of {study.name} is thrown away; the study itself is as it was.")
+    if not participants:
+        say(f"The copy of {study.name} was deleted; the study itself is unchanged.")
         return
-    home = one.study / backups.FOLDER
+    home = pair.study / backups.FOLDER
     home.mkdir(mode=0o700, exist_ok=True)
     at = datetime.fromtimestamp(clock() / 1000, UTC).strftime(backups.TIME)
     kept = home / f"rehearsal-{at}.db"
-    copies.online(one.copy / DATABASE, kept)
-    answers = sum(who.done for who in people)
+    copies.online(pair.copy / DATABASE, kept)
+    answers = sum(participant.done for participant in participants)
     say(
-        f"People answered in the rehearsal of {study.name} as well: {len(people):,} "
-        f"participant{'s' * (len(people) != 1)}, {answers:,} answer{'s' * (answers != 1)}. The "
-        f"copy's data are kept in {kept}."
+        f"Real participants answered in the rehearsal of {study.name}: "
+        f"{len(participants):,} participant{'s' * (len(participants) != 1)}, {answers:,} "
+        f"answer{'s' * (answers != 1)}. The copy's data are kept in {kept}."
     )
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a study is served for, if not for its data: `kept` names where it stays, if it does."""
+    """Whether a copy is a demo or a rehearsal; `kept`: the folder that keeps it, if any."""
 
     kept: str = ""
     demo: bool = False
 
     def note(self, c: Connection, now: int) -> None:
-        """Write it down in the copy, for monitor and report; once."""
+        """Record it in the copy once, for monitor and report."""
         if collection.last_event(c, collection.REHEARSAL) is None:
             kind = collection.REHEARSAL
             collection.add_event(c, kind, "lore-active", now, kept=self.kept, demo=self.demo)

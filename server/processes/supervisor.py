@@ -1,4 +1,4 @@
-"""The supervisor: starts web, workers and bots, again when they die or hang, and ends them all."""
+"""The supervisor: starts, restarts and ends the web, worker and bot processes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from server.status.contents import holdings
 POLL_SECONDS = 0.1
 END_SECONDS = 12.0
 START_SECONDS = 60.0
-# A worker that has not been heard of, or a web process that has not answered, for this long hangs.
+# A worker without a heartbeat, or a web process without a response, for this long is taken to hang.
 PATIENCE_SECONDS = 60.0
 WEB_PATIENCE_SECONDS = 30.0
 
 
 class DidNotStart(LoreError):
-    """The web process did not answer."""
+    """The web process did not respond."""
 
 
 class Supervisor:
-    """Web, one worker per study and perhaps bots, kept alive."""
+    """Keeps web processes, one worker per study and perhaps bots running."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Supervisor:
         password = os.environ.pop(passwords.VARIABLE, None)
         with ExitStack() as stack:
             for folder in folders:
-                # Everything that is wrong with a study is said before anything starts.
+                # Problems with a study are reported before anything starts.
                 guard = FileGuard(folder, now, say)
                 stack.callback(guard.end)
                 self.guards.append(guard)
@@ -85,7 +85,7 @@ class Supervisor:
             command += ["--socket", str(number)]
             keep = (number,)
         else:
-            # Here a socket cannot be handed on, so there is one web process that makes its own.
+            # Sockets cannot be passed on here, so a single web process opens its own.
             self.listener.close()
             command += ["--host", host, "--port", str(self.port)]
             web = 1
@@ -129,17 +129,17 @@ class Supervisor:
 
     @property
     def reached(self) -> str:
-        """The host by which this machine itself reaches the server."""
+        """The host name by which this machine reaches the server."""
         return "127.0.0.1" if self.host in ("0.0.0.0", "::", "localhost", "") else self.host
 
     @property
     def address(self) -> str:
-        """Where the server answers."""
+        """URL of the server."""
         host = self.reached
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set; FilesLost at the end if a study's files were."""
+        """Serve until `stop` is set; then raise FilesLost if a study's files were lost."""
         try:
             for child in self.children:
                 child.start()
@@ -149,13 +149,15 @@ class Supervisor:
                 self.say(f"{name}")
                 self.say(f"  participants  {self.address}/s/{name}/")
                 self.say(f"  monitor       {self.address}/monitor/{name}/")
-                self.say(f"  holds         {self._holds(guard)}")
+                self.say(f"  data          {self._data(guard)}")
                 if not passwords.exists(guard.study.folder):
                     folder = guard.study.folder
-                    self.say(f"  no password   set one with: lore-active password {folder}")
+                    self.say(
+                        f"  password      not set; set one with: lore-active password {folder}"
+                    )
             for child in self.bots:
                 child.start()
-            self.say("Ctrl-C stops the server.")
+            self.say("Press Ctrl-C to stop.")
             while not stop.wait(POLL_SECONDS):
                 self._look_after()
         finally:
@@ -163,7 +165,7 @@ class Supervisor:
         if lost:
             raise FilesLost(" ".join(lost))
 
-    def _holds(self, guard: FileGuard) -> str:
+    def _data(self, guard: FileGuard) -> str:
         held = guard.database.read(lambda c: holdings(c, guard.study, now()))
         if held.answers and held.simulated == held.answers and not self.bots:
             folder = guard.study.folder
@@ -172,8 +174,8 @@ class Supervisor:
 
     def _look_after(self) -> None:
         for child in self.children:
-            if said := child.look_after():
-                self.say(said)
+            if message := child.look_after():
+                self.say(message)
         for guard, backup in zip(self.guards, self.backups, strict=True):
             guard.poll()
             if guard.error is None:
@@ -186,7 +188,7 @@ class Supervisor:
                 urllib.request.urlopen(f"{self.address}/health", timeout=5).close()
                 return
             except urllib.error.HTTPError as error:
-                # It answers; what is wrong, it says itself.
+                # It responds; it reports its own problems.
                 error.close()
                 return
             except OSError:
@@ -195,12 +197,12 @@ class Supervisor:
                     break
                 time.sleep(0.1)
         if not stop.is_set():
-            raise DidNotStart(f"The web server did not answer at {self.address}.")
+            raise DidNotStart(f"The web server did not respond at {self.address}.")
 
     def _end(self) -> list[str]:
-        """End everything in order; what is to be said about files that were lost."""
+        """End all processes in order; return messages about lost files."""
         if os.name == "posix":
-            # The web processes hold it, too, and accept what is in its queue before they end.
+            # The web processes also have it open, and empty its queue before they end.
             stop_new_connections(self.listener)
             self.listener.close()
         for child in [*self.bots, *self.children]:
@@ -218,5 +220,5 @@ class Supervisor:
             web.close()
         for backup in self.backups:
             backup.end()
-        told = [(guard.study.name, guard.end()) for guard in self.guards]
-        return [f"{name}: {lost}" for name, lost in told if lost]
+        messages = [(guard.study.name, guard.end()) for guard in self.guards]
+        return [f"{name}: {lost}" for name, lost in messages if lost]

@@ -1,4 +1,4 @@
-"""The web process: waitress around the application, with a clean end."""
+"""The web process: the application served by waitress, with a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from server.views.headers import SAFE, SHUT
 from server.views.health import STALLED
 from server.views.studies import Unopened
 
-# A study's answers take milliseconds; threads beyond a few only wait for the same lock.
+# Requests take milliseconds; more threads would only wait for the same lock.
 THREADS = 16
 HEALTH_THREADS = 2
 CONNECTIONS = 2000
-# At the end: for how long requests are answered (the database gives up sooner), the rest of a
-# partial request is awaited, connections that were begun are accepted, and idle ones are kept.
-# The supervisor kills a process that takes longer than all this together.
+# At shutdown: how long to serve requests (the database gives up sooner), to wait for the rest of a
+# partial request, to accept connections under way, and to keep idle ones. The supervisor kills a
+# process that takes longer than all of these together.
 DRAIN_SECONDS = 8.0
 PARTIAL_SECONDS = 2.0
 ACCEPT_SECONDS = 0.3
 IDLE_SECONDS = 0.4
 THREADS_END_SECONDS = 1.0
-# How often it is tried again to open a database that could not be.
+# How often to retry a database that could not be opened.
 TRY_AGAIN_SECONDS = 5.0
-# An answer gives up the interpreter often, for SQLite and the disk; while the monitor's figures are
-# made it would wait this long each time to get it back.
+# A request releases the interpreter lock often, for SQLite and the disk; while the monitor's
+# figures are computed, it waits up to this long each time to get it back.
 SWITCH_SECONDS = 0.002
 LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -58,7 +58,7 @@ UNAVAILABLE = (
 
 
 class _SafeError(ErrorTask):  # type: ignore[misc]
-    """What waitress answers by itself to what is no request; with headers as everything else."""
+    """Responses of waitress itself to malformed requests, with the usual security headers."""
 
     def execute(self) -> None:
         self.response_headers.extend({**SAFE, "Content-Security-Policy": SHUT}.items())
@@ -66,8 +66,8 @@ class _SafeError(ErrorTask):  # type: ignore[misc]
 
 
 class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a request that a proxy in front might understand otherwise than waitress does: where
-    it ends, and for which host it is."""
+    """Rejects requests that a proxy might interpret differently from waitress: where the body ends,
+    and which host is meant."""
 
     def parse_header(self, header_plus: bytes) -> None:
         lengths, codings = LENGTH.findall(header_plus), CODING.findall(header_plus)
@@ -78,13 +78,13 @@ class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
         if len(HOST.findall(header_plus)) > 1:
             raise ParsingError("There is more than one Host.")
         super().parse_header(header_plus)
-        # HTTP/1.0 has no Host; load balancers still use it to ask whether we are well.
+        # HTTP/1.0 has no Host; load balancers still use it for health checks.
         if self.version not in ("", "1.0") and not self.headers.get("HOST"):
             raise ParsingError("There is no Host.")
 
 
 class _Task(WSGITask):  # type: ignore[misc]
-    """Closes the connection after its answer once the server is to end, and says so."""
+    """Closes the connection after the response during shutdown, and announces that."""
 
     def build_response_header(self) -> bytes:
         if self.channel.server.draining:
@@ -109,8 +109,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Hands requests to threads, and those for /health to threads of their own: they are answered
-    even when every other one waits for the disk."""
+    """Distributes requests to threads; /health has its own, so that it responds even when all the
+    others wait for the disk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         super().add_task(task)
 
     def stalled(self) -> float:
-        """For how many seconds requests have waited without a single one being finished."""
+        """Return for how many seconds requests have waited without any being finished."""
         return time.monotonic() - self.moved_at if self.queue else 0.0
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
@@ -138,11 +138,10 @@ class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
 def serving(
     app: Any, listener: socket.socket, proxy: str = "", probed: socket.socket | None = None
 ) -> Any:
-    """Waitress around the application.
+    """Create the waitress server for the application.
 
-    `proxy` is the address of a proxy that is believed about where a request came from and whether
-    it came by TLS; nobody else is. `probed` is a second socket, on which the supervisor asks this
-    process, and no other, how it is.
+    `proxy` is the address of the only proxy whose headers on client address and TLS are trusted.
+    `probed` is a second socket, on which the supervisor probes this process and no other.
     """
     dispatcher = _Dispatcher()
     dispatcher.set_thread_count(THREADS)
@@ -193,7 +192,7 @@ def run(
     proxy: str = "",
     probed: socket.socket | None = None,
 ) -> None:
-    """Serve until `stop` is set; every connection made by then gets its answer."""
+    """Serve until `stop` is set; every connection made by then gets a response."""
     sys.setswitchinterval(SWITCH_SECONDS)
     server = serving(app, listener, proxy, probed)
     channels: dict[int, Any] = server._map
@@ -205,10 +204,10 @@ def run(
 
 
 def _drain(server: Any, channels: dict[int, Any]) -> None:
-    """Answer what has been asked; each answer says that the connection is closed after it.
+    """Serve pending requests; each response announces that the connection is closed after it.
 
-    A browser keeps its connection, and may have sent its next request when we begin; another may be
-    about to make one. For a moment idle connections are therefore kept, and new ones accepted.
+    A browser keeps its connection, and may have sent its next request when the shutdown starts;
+    another may be about to connect. So idle connections are kept, and new ones accepted, briefly.
     """
     server.draining = True
     begun, accepting = time.monotonic(), True
@@ -216,11 +215,11 @@ def _drain(server: Any, channels: dict[int, Any]) -> None:
         if accepting and since > ACCEPT_SECONDS:
             accepting = False
             _accept_last(server, channels)
-        left = [one for one in channels.values() if isinstance(one, HTTPChannel)]
-        over = not accepting and (since > IDLE_SECONDS or not left)
-        if over and not any(_asked(one) for one in left):
+        remaining = [channel for channel in channels.values() if isinstance(channel, HTTPChannel)]
+        finished = not accepting and (since > IDLE_SECONDS or not remaining)
+        if finished and not any(_asked(channel) for channel in remaining):
             break
-        if since > PARTIAL_SECONDS and not any(_busy(one) for one in left):
+        if since > PARTIAL_SECONDS and not any(_busy(channel) for channel in remaining):
             break
         wasyncore.loop(timeout=0.02, map=channels, use_poll=True, count=1)
     for channel in list(channels.values()):
@@ -229,7 +228,7 @@ def _drain(server: Any, channels: dict[int, Any]) -> None:
 
 
 def _accept_last(server: Any, channels: dict[int, Any]) -> None:
-    """Take every connection that is in the queue, then listen no more."""
+    """Accept every connection in the queue, then stop listening."""
     waiting = -1
     while waiting != len(channels):
         waiting = len(channels)
@@ -238,12 +237,12 @@ def _accept_last(server: Any, channels: dict[int, Any]) -> None:
 
 
 def _busy(channel: Any) -> bool:
-    """Whether a whole request waits for its answer, or an answer to be sent."""
+    """Return whether a complete request is pending, or a response not fully sent."""
     return bool(channel.requests or channel.total_outbufs_len)
 
 
 def _asked(channel: Any) -> bool:
-    """Whether anything of a request has come that is not answered yet."""
+    """Return whether any part of an unanswered request has arrived."""
     if _busy(channel) or channel.request is not None:
         return True
     try:
@@ -253,13 +252,13 @@ def _asked(channel: Any) -> bool:
 
 
 def _refuse(channel: Any) -> None:
-    """Time is up: say so, unless a part of the answer has been sent."""
+    """Respond that the server is unavailable, unless part of the response was already sent."""
     if channel.total_outbufs_len:
         return
     with contextlib.suppress(OSError):
         channel.socket.send(UNAVAILABLE)
         channel.socket.shutdown(socket.SHUT_WR)
-        # What is left unread would make the system reset the connection, and the answer be lost.
+        # Unread data would make the system reset the connection, and the response would be lost.
         while channel.socket.recv(1 << 16):
             pass
 
@@ -267,8 +266,10 @@ def _refuse(channel: Any) -> None:
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--socket", "number", type=int, help="File descriptor of a listening socket.")
-@click.option("--probed", "probe_number", type=int, help="That of a second one, for /health.")
-@click.option("--files", multiple=True, help="For each folder, the files that are open.")
+@click.option(
+    "--probed", "probe_number", type=int, help="File descriptor of a second one, for /health."
+)
+@click.option("--files", multiple=True, help="For each folder, the ids of the open files.")
 @click.option("--host", default="127.0.0.1")
 @click.option("--port", type=int, default=0)
 @click.option("--proxy", default="")
@@ -281,20 +282,20 @@ def main(
     port: int,
     proxy: str,
 ) -> None:
-    """Serve these studies; for the supervisor."""
+    """Serve these studies; started by the supervisor."""
     if number is None:
         listener = socket.create_server((host, port), backlog=BACKLOG)
     else:
         listener = socket.socket(fileno=number)
     probed = None if probe_number is None else socket.socket(fileno=probe_number)
     stop = stop_signal()
-    # Requests that wait for a moment are no news.
+    # Requests that wait briefly are normal.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    known = [FileIds.parse(one) for one in files]
-    app = create_app(list(folders), now, known, True, simulated.take_secret())
+    file_ids = [FileIds.parse(unopened) for unopened in files]
+    app = create_app(list(folders), now, file_ids, True, simulated.take_secret())
     closed = app.extensions["unopened"].values()
-    for one in closed:
-        print(one.error, file=sys.stderr, flush=True)
+    for unopened in closed:
+        print(unopened.error, file=sys.stderr, flush=True)
     if closed:
         threading.Thread(target=_retry, args=(list(closed), stop), daemon=True).start()
     run(app, listener, stop, proxy, probed)
@@ -304,11 +305,11 @@ def main(
 
 
 def _retry(closed: list[Unopened], stop: threading.Event) -> None:
-    """End the process, to be started again, once a database can be opened that could not be."""
+    """End the process, so that it is restarted, once an unavailable database can be opened."""
     while not stop.wait(TRY_AGAIN_SECONDS):
-        for one in closed:
+        for unopened in closed:
             with contextlib.suppress(LoreError):
-                open_database(one.study, now, one.files).close()
+                open_database(unopened.study, now, unopened.files).close()
                 stop.set()
 
 

@@ -1,4 +1,4 @@
-"""The worker process: turns the worker while its parent lives, and says how it is."""
+"""The worker process: runs the worker as long as its parent lives, with a heartbeat."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ BEAT_SECONDS = 2.0
 
 
 class Heartbeat:
-    """Says every two seconds that this process is alive and what it does, however long that takes.
+    """Stores every two seconds that this process is alive and what it is doing.
 
-    A thread of its own: a worker in a long audit is heard of, one that hangs is not. `trouble` is
-    None as long as what was written before should stand.
+    It runs in its own thread, so that a worker in a long audit still has a heartbeat. `trouble` is
+    None to leave the stored error message as it is.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.doing = "starting"
         self.trouble: str | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat_on, name="pulse", daemon=True)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Heartbeat:
         self.beat()
@@ -49,74 +49,74 @@ class Heartbeat:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._closed.set()
         self._thread.join()
         self.beat()
 
     def beat(self) -> None:
-        """Write it down once; a database that cannot take it now will take the next one."""
+        """Store one heartbeat; if the database is unavailable, the next one will be stored."""
         doing, trouble, pid = self.doing, self.trouble, os.getpid()
         with contextlib.suppress(StoreError):
             self._database.write(lambda c: heartbeat.beat(c, now(), pid, doing, trouble))
 
-    def _beat_on(self) -> None:
-        while not self._over.wait(BEAT_SECONDS):
+    def _run(self) -> None:
+        while not self._closed.wait(BEAT_SECONDS):
             self.beat()
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--files", help="The files that are open.")
+@click.option("--files", help="Ids of the open files.")
 def main(folder: Path, files: str | None) -> None:
-    """Learn from the answers of this study; for the supervisor."""
+    """Fit models to the answers of this study; started by the supervisor."""
     stop = stop_signal()
     if hasattr(os, "nice"):
-        # People who wait for a page come first.
+        # Pages that participants wait for have priority.
         os.nice(10)
     try:
         study, database = open_study(folder, now, FileIds.parse(files) if files else None)
     except StoreError as error:
-        print(f"The worker cannot begin: {error}", file=sys.stderr, flush=True)
+        print(f"The worker cannot start: {error}", file=sys.stderr, flush=True)
         sys.exit(TOLD_WHY)
-    with Heartbeat(database) as pulse:
+    with Heartbeat(database) as status:
         try:
-            _work(study, database, pulse, stop)
-            pulse.doing, code = "stopped", 0
+            _work(study, database, status, stop)
+            status.doing, code = "stopped", 0
         except Exception as error:
             traceback.print_exc()
-            pulse.doing, pulse.trouble, code = "failed", _words(error), TOLD_WHY
+            status.doing, status.trouble, code = "failed", _message(error), TOLD_WHY
     database.close()
     sys.exit(code)
 
 
-def _work(study: LoadedStudy, database: Database, pulse: Heartbeat, stop: threading.Event) -> None:
+def _work(study: LoadedStudy, database: Database, status: Heartbeat, stop: threading.Event) -> None:
     with threadpool_limits(1):
         warm()
         worker = Worker(database, study, now, time.perf_counter)
-        waits_for = ""
+        waiting_for = ""
         while not stop.is_set():
             try:
                 worked = worker.turn()
             except StoreError as error:
-                if error.name != waits_for:
-                    print(f"The worker waits: {error}", file=sys.stderr, flush=True)
-                waits_for = error.name
+                if error.name != waiting_for:
+                    print(f"The worker is waiting: {error}", file=sys.stderr, flush=True)
+                waiting_for = error.name
                 stop.wait(1.0)
                 continue
-            waits_for = ""
-            # Only now: whatever ended the last worker may end this one in its first turn.
-            pulse.trouble = worker.trouble
-            pulse.doing = "learning" if worked else "waiting"
+            waiting_for = ""
+            # Only now: the error that ended the last worker may end this one in its first turn.
+            status.trouble = worker.trouble
+            status.doing = "learning" if worked else "waiting"
             if not worked:
                 stop.wait(IDLE_SECONDS)
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, LoreError):
-        return f"The worker could not go on: {error}"
+        return f"The worker failed: {error}"
     if isinstance(error, MemoryError):
         return "The worker ran out of memory."
-    return f"The worker could not go on: {type(error).__name__}: {error}"
+    return f"The worker failed: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

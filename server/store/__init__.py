@@ -1,1 +1,1 @@
-"""All SQL of the project: one SQLite file per study, and the only modules that speak to it."""
+"""All SQL of the project: one SQLite file per study, used only by these modules."""

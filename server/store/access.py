@@ -1,4 +1,4 @@
-"""SQL of access: experimenters' sessions, links for looking, wrong passwords."""
+"""SQL of access: experimenters' sessions, view-only links, failed sign-ins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from server.store.database import Connection
 
 @dataclass(frozen=True)
 class SessionRow:
-    """An experimenter who is signed in."""
+    """Session of a signed-in experimenter."""
 
     who: str
     csrf: str
@@ -20,7 +20,7 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class Link:
-    """A link for looking only."""
+    """A view-only link."""
 
     id: int
     label: str
@@ -30,12 +30,12 @@ class Link:
 
 
 def add_session(c: Connection, hashed: str, who: str, csrf: str, lock: str, now: int) -> None:
-    """Somebody has signed in."""
+    """Store a new session."""
     c.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", (hashed, who, csrf, lock, now, now))
 
 
 def session(c: Connection, hashed: str) -> SessionRow | None:
-    """The session with this token's hash."""
+    """Return the session with this token hash."""
     row = c.execute(
         "SELECT who, csrf, lock, created_at, seen_at FROM sessions WHERE hash = ?", (hashed,)
     ).fetchone()
@@ -43,24 +43,24 @@ def session(c: Connection, hashed: str) -> SessionRow | None:
 
 
 def touch_session(c: Connection, hashed: str, now: int) -> None:
-    """It is in use."""
+    """Record that a session is in use."""
     c.execute("UPDATE sessions SET seen_at = ? WHERE hash = ?", (now, hashed))
 
 
 def end_session(c: Connection, hashed: str) -> None:
-    """They have signed out."""
+    """Delete a session."""
     c.execute("DELETE FROM sessions WHERE hash = ?", (hashed,))
 
 
 def end_old_sessions(c: Connection, created_before: int, seen_before: int) -> None:
-    """Forget those that have run out."""
+    """Delete expired sessions."""
     c.execute(
         "DELETE FROM sessions WHERE created_at < ? OR seen_at < ?", (created_before, seen_before)
     )
 
 
 def add_link(c: Connection, hashed: str, label: str, who: str, now: int) -> int:
-    """A new link for looking; gives its number."""
+    """Store a new view-only link; return its number."""
     cursor = c.execute(
         "INSERT INTO links (hash, label, created_by, created_at) VALUES (?, ?, ?, ?)",
         (hashed, label, who, now),
@@ -70,13 +70,13 @@ def add_link(c: Connection, hashed: str, label: str, who: str, now: int) -> int:
 
 
 def link_is_good(c: Connection, hashed: str) -> bool:
-    """Whether there is such a link and nobody has revoked it."""
+    """Return whether the link exists and has not been revoked."""
     row = c.execute("SELECT 1 FROM links WHERE hash = ? AND revoked_at IS NULL", (hashed,))
     return row.fetchone() is not None
 
 
 def links(c: Connection) -> list[Link]:
-    """All links, newest first."""
+    """List all links, newest first."""
     rows = c.execute(
         "SELECT id, label, created_by, created_at, revoked_at FROM links ORDER BY id DESC"
     )
@@ -84,7 +84,7 @@ def links(c: Connection) -> list[Link]:
 
 
 def revoke_link(c: Connection, number: int, now: int) -> bool:
-    """The link leads nowhere any more; tells whether there was one to revoke."""
+    """Revoke a link; return whether there was one to revoke."""
     cursor = c.execute(
         "UPDATE links SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, number)
     )
@@ -92,7 +92,7 @@ def revoke_link(c: Connection, number: int, now: int) -> bool:
 
 
 def failures(c: Connection, address: str) -> tuple[int, int]:
-    """(wrong passwords from there, when the last one came)."""
+    """Return (failed sign-ins from this address, time of the last one)."""
     row = c.execute(
         "SELECT failures, last_at FROM attempts WHERE address = ?", (address,)
     ).fetchone()
@@ -100,10 +100,10 @@ def failures(c: Connection, address: str) -> tuple[int, int]:
 
 
 def set_failures(c: Connection, address: str, count: int, now: int) -> None:
-    """So many wrong passwords came from there."""
+    """Store the number of failed sign-ins from this address."""
     c.execute("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?)", (address, count, now))
 
 
 def forget_failures(c: Connection, before: int, address: str = "") -> None:
-    """Forget old wrong passwords, and all from an address that knew the right one."""
+    """Delete old failed sign-ins, and all from an address that signed in."""
     c.execute("DELETE FROM attempts WHERE last_at < ? OR address = ?", (before, address))

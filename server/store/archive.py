@@ -1,4 +1,4 @@
-"""SQL of taking a whole study out, row by row, and of putting it back."""
+"""SQL of exporting a whole study row by row, and of importing it again."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from server.store.tables import CHAIN, SECRET, TABLES
 
 
 class CannotPut(LoreError):
-    """A row that no study can have."""
+    """A row that violates the schema."""
 
 
-# What a log holds, in this order.
+# Tables in a log, in this order.
 LOGGED = (*TABLES, *CHAIN)
 PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
-# Events whose detail says by which links somebody came.
+# Events whose detail contains link parameters of a participant.
 NAMING_EVENTS = ("entry",)
 
 
 def nameless(table: str, row: dict[str, Any]) -> dict[str, Any]:
-    """The row without what tells who a participant is."""
+    """Remove what identifies a participant from a row."""
     if table == "participants":
         return {**row, **PERSONAL}
     if table == "events" and row["kind"] in NAMING_EVENTS:
@@ -33,40 +33,40 @@ def nameless(table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows(c: Connection, table: str) -> Iterator[dict[str, Any]]:
-    """Every row of a table, in order, without secrets."""
+    """Yield every row of a table, in order, without secrets."""
     assert table in LOGGED
     secret = SECRET.get(table)
     names = [name for name in columns(c, table) if name != secret]
     cursor = c.cursor()
-    # Plain tuples: there may be millions.
+    # Plain tuples are faster, and there may be millions.
     cursor.row_factory = None
-    held = ", ".join(f'"{name}"' for name in names)
-    for row in cursor.execute(f"SELECT {held} FROM {table} ORDER BY rowid"):
+    quoted = ", ".join(f'"{name}"' for name in names)
+    for row in cursor.execute(f"SELECT {quoted} FROM {table} ORDER BY rowid"):
         yield dict(zip(names, row, strict=True))
 
 
 def count(c: Connection, table: str) -> int:
-    """How many rows a table has."""
+    """Count the rows of a table."""
     assert table in LOGGED
     return int(c.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 def columns(c: Connection, table: str) -> dict[str, str]:
-    """The columns that a row of the table may have, in order, with their types."""
+    """Return the columns of a table, in order, with their types."""
     assert table in LOGGED
     return {row["name"]: row["type"] for row in c.execute(f"PRAGMA table_info({table})")}
 
 
 def put(c: Connection, table: str, row: dict[str, Any]) -> None:
-    """Put a row back; doors get new keys. CannotPut if the row breaks the schema's rules."""
+    """Insert a row, with new secret tokens; raise CannotPut if it violates the schema."""
     assert table in LOGGED
-    held = dict(row)
-    if table == "participants" or (table == "queries" and held.get("participant") is not None):
-        held["token"] = secrets.token_urlsafe(18)
-    names = ", ".join(f'"{name}"' for name in held)
-    marks = ", ".join("?" for _ in held)
+    values = dict(row)
+    if table == "participants" or (table == "queries" and values.get("participant") is not None):
+        values["token"] = secrets.token_urlsafe(18)
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join("?" for _ in values)
     try:
-        c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(held.values()))
+        c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
     except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
         raise CannotPut(f"{error}.") from error
     except (OverflowError, TypeError, UnicodeEncodeError) as error:

@@ -1,4 +1,4 @@
-"""SQL of collecting: the study's items and state, its participants, what was decided."""
+"""SQL of data collection: the study's items and state, participants, and events."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from server.store.database import Connection
 
 # From this event on, answers of simulated participants are left out of the model.
 SIMULATED_OUT = "simulated_out"
-# The stopping rule was met with simulated answers in the model: no more bots are let in.
+# The stopping rule was met with simulated answers in the model: no more bots are admitted.
 SIMULATED_STOP = "simulated_stop"
-# The study is a copy for trying out; the detail says what for, and whether it is kept.
+# The study is a rehearsal or demo; the detail says which, and whether it is kept.
 REHEARSAL = "rehearsal"
-# People in these stages may still answer, so what they were promised is set aside for them.
+# Participants in these stages may still answer, so their trials are reserved.
 UNDER_WAY = ("consent", "instructions", "practice", "trials")
 STILL_HERE = (*UNDER_WAY, "feedback")
 
 
 @dataclass(frozen=True)
 class StudyState:
-    """What the experimenter can change while the study runs."""
+    """Settings that the experimenter can change while the study runs."""
 
     status: str
     reason: str
@@ -35,7 +35,7 @@ class StudyState:
 
 @dataclass(frozen=True)
 class Participant:
-    """Somebody taking part; `simulated` if that is a program."""
+    """A participant; `simulated` if it is a bot."""
 
     id: int
     token: str
@@ -67,7 +67,7 @@ def _one(row: Row | None, kind: type[Any]) -> Any:
 def begin_study(
     c: Connection, items: Sequence[tuple[int, str, str, str]], state: Mapping[str, Any]
 ) -> None:
-    """Write down the items and the state a study starts in."""
+    """Store the items and the initial state of a study."""
     c.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", items)
     c.execute(
         "INSERT INTO state VALUES (1, 'running', '', :answers, :participants, :trials, :seed)",
@@ -76,22 +76,22 @@ def begin_study(
 
 
 def add_items(c: Connection, items: Sequence[tuple[int, str, str, str]]) -> None:
-    """Write down the items that are not there yet."""
+    """Store the items that are missing."""
     c.executemany("INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?)", items)
 
 
 def items(c: Connection) -> list[tuple[int, str, str, str]]:
-    """(number, key, kind, content) of every item."""
+    """Return (number, key, kind, content) of every item."""
     return [tuple(row) for row in c.execute("SELECT * FROM items ORDER BY id")]
 
 
 def has_begun(c: Connection) -> bool:
-    """Whether this is a study's database, even one that has lost its state."""
+    """Return whether this is a study's database, even if its state is lost."""
     return bool(c.execute("SELECT EXISTS (SELECT 1 FROM items)").fetchone()[0])
 
 
 def state(c: Connection) -> StudyState | None:
-    """The study's state; None before it has begun."""
+    """Return the study's state; None before it has started."""
     row = c.execute(
         "SELECT status, reason, budget_answers, budget_participants, trials, seed FROM state"
     ).fetchone()
@@ -107,7 +107,7 @@ def set_state(c: Connection, **changes: Any) -> None:
 
 
 def set_content(c: Connection, item: int, content: str) -> None:
-    """Take note that an item's file has changed."""
+    """Update an item whose file has changed."""
     c.execute("UPDATE items SET content = ? WHERE id = ?", (content, item))
 
 
@@ -115,21 +115,21 @@ def set_content(c: Connection, item: int, content: str) -> None:
 
 
 def participant(c: Connection, token: str) -> Participant | None:
-    """Who holds this token."""
+    """Return the participant with this token."""
     row = c.execute(f"SELECT {_PARTICIPANT} FROM participants WHERE token = ?", (token,)).fetchone()
     found: Participant | None = _one(row, Participant)
     return found
 
 
 def participant_by_id(c: Connection, number: int) -> Participant | None:
-    """The participant of this number."""
+    """Return the participant with this number."""
     row = c.execute(f"SELECT {_PARTICIPANT} FROM participants WHERE id = ?", (number,)).fetchone()
     found: Participant | None = _one(row, Participant)
     return found
 
 
 def participant_known_as(c: Connection, external: str) -> Participant | None:
-    """Who the recruiting service calls so."""
+    """Return the participant with this recruitment id."""
     row = c.execute(
         f"SELECT {_PARTICIPANT} FROM participants WHERE external = ?", (external,)
     ).fetchone()
@@ -147,37 +147,37 @@ def add_participant(
     now: int,
     simulated: bool = False,
 ) -> Participant:
-    """A new participant, at the consent page; who is simulated is so for good."""
+    """Add a participant, at the consent page; `simulated` can never be changed."""
     text = json.dumps(entry, ensure_ascii=False)
     c.execute(
         "INSERT INTO participants (token, external, entry, agent, stage, trials, arrived_at, "
         "seen_at, simulated) VALUES (?, ?, ?, ?, 'consent', ?, ?, ?, ?)",
         (token, external, text, agent, trials, now, now, int(simulated)),
     )
-    found = participant(c, token)
-    assert found is not None
-    return found
+    added = participant(c, token)
+    assert added is not None
+    return added
 
 
 def change_participant(c: Connection, number: int, **changes: Any) -> Participant:
-    """Set some of a participant's fields; gives the participant as they now are."""
+    """Set some of a participant's fields; return the updated participant."""
     fixed = {"id", "token", "simulated"}
     assert set(changes) <= {field.name for field in fields(Participant)} - fixed
     assignments = ", ".join(f"{name} = :{name}" for name in changes)
     c.execute(f"UPDATE participants SET {assignments} WHERE id = :id", {**changes, "id": number})
-    found = participant_by_id(c, number)
-    assert found is not None
-    return found
+    changed = participant_by_id(c, number)
+    assert changed is not None
+    return changed
 
 
 def promised(
     c: Connection, since: int, until: int, simulated: bool, but: int = 0
 ) -> tuple[int, int]:
-    """(answers given or set aside for people under way, participants who count).
+    """Return (answers given or reserved, participants who count towards the budget).
 
-    People who were not seen between `since` and `until` keep what they gave, but nothing is set
-    aside for them any more. Simulated participants count only if `simulated`: they take nobody's
-    place. `but` leaves one participant out.
+    For participants not seen between `since` and `until` their answers count, but nothing is
+    reserved. Simulated participants count only if `simulated`, since they do not use up the budget
+    of real ones. `but` omits one participant.
     """
     row = c.execute(
         f"SELECT coalesce(sum(CASE WHEN stage IN {UNDER_WAY!r} "
@@ -191,7 +191,7 @@ def promised(
 
 
 def most_promised(c: Connection, after: int, up_to: int) -> int:
-    """What would be promised to people of these numbers if every one of them were here."""
+    """Return the maximum number of answers reserved for participants with these numbers."""
     row = c.execute(
         "SELECT coalesce(sum(max(trials, done)), 0) FROM participants "
         "WHERE id > ? AND id <= ? AND simulated = 0",
@@ -201,7 +201,7 @@ def most_promised(c: Connection, after: int, up_to: int) -> int:
 
 
 def participants_with_answers(c: Connection) -> int:
-    """How many people, neither simulated nor excluded, have answered a question that counts."""
+    """Count participants with answers who are neither simulated nor excluded."""
     row = c.execute(
         "SELECT count(*) FROM participants WHERE done > 0 AND simulated = 0 AND excluded = 0"
     ).fetchone()
@@ -209,12 +209,12 @@ def participants_with_answers(c: Connection) -> int:
 
 
 def newest_participant(c: Connection) -> int:
-    """The highest number that a participant has; 0 where there is none."""
+    """Return the highest participant number; 0 if there is none."""
     return int(c.execute("SELECT coalesce(max(id), 0) FROM participants").fetchone()[0])
 
 
 def under_way(c: Connection, since: int, until: int) -> int:
-    """How many people are answering now: seen between these."""
+    """Count participants under way who were seen between these times."""
     row = c.execute(
         f"SELECT count(*) FROM participants WHERE stage IN {UNDER_WAY!r} "
         "AND seen_at BETWEEN ? AND ?",
@@ -224,7 +224,7 @@ def under_way(c: Connection, since: int, until: int) -> int:
 
 
 def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
-    """(number, whether excluded) of participants of whom the events say otherwise."""
+    """Return (number, excluded) of participants whose exclusion contradicts the events."""
     rows = c.execute(
         "SELECT p.id, p.excluded, coalesce((SELECT e.kind = 'exclude' FROM events e WHERE "
         "e.participant = p.id AND e.kind IN ('exclude', 'restore') ORDER BY e.id DESC LIMIT 1), 0) "
@@ -237,17 +237,17 @@ def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
 
 
 def simulated_numbers(c: Connection) -> list[int]:
-    """The participants that are simulated."""
+    """List the simulated participants."""
     return [row[0] for row in c.execute("SELECT id FROM participants WHERE simulated = 1")]
 
 
 def simulated_out(c: Connection) -> int | None:
-    """The event since which simulated answers are left out; None while they count."""
+    """Return the event since which simulated answers are left out; None while they count."""
     return _simulated_event(c, SIMULATED_OUT)
 
 
 def simulated_in(c: Connection, up_to_event: int) -> bool:
-    """Whether a model that was made when there were these events has simulated answers in it."""
+    """Return whether a model fitted as of this event includes simulated answers."""
     out = simulated_out(c)
     if out is not None and out <= up_to_event:
         return False
@@ -256,12 +256,12 @@ def simulated_in(c: Connection, up_to_event: int) -> bool:
 
 
 def simulated_stopped(c: Connection) -> bool:
-    """Whether no more simulated participants are let in."""
+    """Return whether no more simulated participants are admitted."""
     return _simulated_event(c, SIMULATED_STOP) is not None
 
 
 def _simulated_event(c: Connection, kind: str) -> int | None:
-    # The kinds stand there so that SQLite uses the index of such events.
+    # Both kinds are named so that SQLite uses the partial index.
     row = c.execute(
         "SELECT min(id) FROM events WHERE kind IN ('simulated_out', 'simulated_stop') AND kind = ?",
         (kind,),
@@ -270,12 +270,12 @@ def _simulated_event(c: Connection, kind: str) -> int | None:
 
 
 def leave_simulated_out(c: Connection, now: int) -> None:
-    """From the first answer of a person on, those of simulated participants count no more."""
+    """Leave out simulated answers once a real participant has answered."""
     some = "EXISTS (SELECT 1 FROM participants WHERE simulated = {} {})"
     both = c.execute(f"SELECT {some.format(1, '')} AND {some.format(0, 'AND done > 0')}").fetchone()
-    # Whoever tries out a rehearsal should see their answers beside those of the bots.
+    # In a rehearsal, answers of real participants and bots are shown together.
     if both[0] and simulated_out(c) is None and last_event(c, REHEARSAL) is None:
-        reason = "People have answered: simulated participants are left out from now on."
+        reason = "Real participants have answered: simulated ones are left out from now on."
         add_event(c, SIMULATED_OUT, "lore-active", now, reason=reason)
 
 
@@ -285,7 +285,7 @@ def leave_simulated_out(c: Connection, now: int) -> None:
 def add_event(
     c: Connection, kind: str, who: str, now: int, participant: int | None = None, **detail: Any
 ) -> int:
-    """Write down what somebody decided."""
+    """Store an event; return its number."""
     cursor = c.execute(
         "INSERT INTO events (at, who, kind, participant, detail) VALUES (?, ?, ?, ?, ?)",
         (now, who, kind, participant, json.dumps(detail, ensure_ascii=False)),
@@ -295,7 +295,7 @@ def add_event(
 
 
 def events_about(c: Connection, participant: int, kind: str) -> list[dict[str, Any]]:
-    """The details of a participant's events of a kind, oldest first."""
+    """List the details of a participant's events of a kind, oldest first."""
     rows = c.execute(
         "SELECT detail FROM events WHERE participant = ? AND kind = ? ORDER BY id",
         (participant, kind),
@@ -304,9 +304,9 @@ def events_about(c: Connection, participant: int, kind: str) -> list[dict[str, A
 
 
 def last_event(c: Connection, kind: str) -> dict[str, Any] | None:
-    """The detail of the newest event of a kind; None if there was none."""
+    """Return the detail of the newest event of a kind; None if there is none."""
     row = c.execute(
         "SELECT detail FROM events WHERE kind = ? ORDER BY id DESC LIMIT 1", (kind,)
     ).fetchone()
-    found: dict[str, Any] | None = None if row is None else json.loads(row[0])
-    return found
+    detail: dict[str, Any] | None = None if row is None else json.loads(row[0])
+    return detail

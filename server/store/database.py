@@ -1,4 +1,4 @@
-"""A study's SQLite file, as one process uses it: reading, writing, and the files it has open."""
+"""A study's database as used by one process: reading, writing, and its open files."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ READ_SECONDS = 60.0
 
 
 class Database:
-    """One process's way to a study's file.
+    """Access of one process to a study's database.
 
-    `read` runs on a connection of the calling thread, `write` on the one thread that writes. A
-    write has happened, on disk and in the file that the folder has, when `write` returns.
+    `read` runs on a connection of the calling thread, `write` on the single writer thread. When
+    `write` returns, the data are on disk, in the file that the folder contains.
 
-    `known` are the files that another process of ours has open: no others are then used, and none
-    is made.
+    `known` are the files that another process of this server has open: no other files are used or
+    created then.
     """
 
     def __init__(self, path: Path, clock: Callable[[], int], known: FileIds | None = None) -> None:
         self.path = path
         self.files = OpenFiles(path)
         self._local = threading.local()
-        self._one_at_a_time = threading.Lock()
+        self._shared_lock = threading.Lock()
         with contextlib.ExitStack() as stack:
             try:
                 if known is None:
@@ -48,25 +48,25 @@ class Database:
                     migrate(opening, path, clock())
                     writing = connect(path, KNOCK_MS, self.files.check)
                     stack.callback(writing.close)
-                    # Now: once the file has lost its name, no connection can be made any more.
-                    self._apart = for_reading(connect(path, check=self.files.check))
-                    stack.callback(self._apart.close)
+                    # Opened now: once the file is deleted, no connection can be made any more.
+                    self._shared = for_reading(connect(path, check=self.files.check))
+                    stack.callback(self._shared.close)
                 if known is None:
                     self.files.remember()
                 self.files.check()
             except sqlite3.Error as error:
                 raise classified(error, path) from error
             stack.pop_all()
-        self._readers = [self._apart]
+        self._readers = [self._shared]
         self.writer = Writer(writing, self.files, clock)
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work` and return its result once it is safely on disk."""
+        """Run `work` and return its result once it is durably stored."""
         return self.writer.write(work)
 
     @property
     def failure(self) -> Failure | None:
-        """Why nothing can be stored, as far as this process knows; None if all is well."""
+        """Why nothing can be stored, as far as this process knows; None if writing works."""
         return self.writer.failure
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
@@ -83,18 +83,18 @@ class Database:
             raise classified(error, self.path) from error
 
     def read_apart(self, work: Callable[[Connection], Result]) -> Result:
-        """The same for reading much, one caller at a time.
+        """Like `read`, for large reads, one caller at a time.
 
-        SQLite keeps megabytes of what a connection has read: here once, not for each thread.
+        SQLite caches megabytes per connection: this way once, not for each thread.
         """
-        if not self._one_at_a_time.acquire(timeout=READ_SECONDS):
-            raise Busy.because(self.path, f"a reader has not ended for {READ_SECONDS:.0f} s")
+        if not self._shared_lock.acquire(timeout=READ_SECONDS):
+            raise Busy.because(self.path, f"another read has not finished for {READ_SECONDS:.0f} s")
         try:
-            return _consistent(self._apart, work)
+            return _consistent(self._shared, work)
         except sqlite3.Error as error:
             raise classified(error, self.path) from error
         finally:
-            self._one_at_a_time.release()
+            self._shared_lock.release()
 
     def _reader(self) -> Connection:
         connection = self.reader()
@@ -102,16 +102,16 @@ class Database:
         return connection
 
     def reader(self) -> Connection:
-        """A connection of the caller's own, for reading long; the caller closes it."""
+        """Open a separate connection for long reads; the caller closes it."""
         self.files.check()
         return for_reading(connect(self.path, check=self.files.check))
 
     def damage(self) -> str:
-        """What SQLite's quick check of the whole file finds wrong; empty if nothing."""
+        """Return what SQLite's quick check of the file finds wrong; empty if nothing."""
         return self.files.damage()
 
     def close(self) -> None:
-        """Finish what is waiting, then let go of the file."""
+        """Finish pending writes, then close the file."""
         ended = self.writer.close()
         failure = self.failure
         if failure is not None and isinstance(failure.error, (WrongFiles, Damaged)):
@@ -121,14 +121,14 @@ class Database:
                 connection.close()
 
     def abandon(self) -> None:
-        """Let go of files that are not as they should be, without closing them.
+        """Abandon wrong or damaged files without closing them.
 
-        The last one to close a database writes its log into it and deletes the log. Here that would
-        mix two databases, and destroy what could still be read of one of them.
+        The last connection to close writes the log into the database and deletes it. Here that
+        would mix two databases, and destroy what can still be read of one of them.
         """
         for connection in [*self._readers, *self.writer.connections()]:
-            # SQLite has a setting for this, which Python can reach from 3.12 on. Until then: what
-            # is never given back is never closed.
+            # SQLite has a setting for this, available in Python from 3.12 on. Until then, an extra
+            # reference keeps the connection from being closed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 

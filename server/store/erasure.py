@@ -1,4 +1,4 @@
-"""SQL of erasing one participant: what names them, and on request what they answered."""
+"""SQL of erasing a participant: what identifies them, and on request their answers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _PARTICIPANT = ", ".join(field.name for field in fields(Participant))
 
 
 def everybody(c: Connection) -> list[Participant]:
-    """All participants with all that is known of them."""
+    """List all participants with all their data."""
     rows = c.execute(f"SELECT {_PARTICIPANT} FROM participants ORDER BY id")
     return [Participant(*row) for row in rows]
 
 
 def given_by(c: Connection, number: int) -> int:
-    """How many answers of a participant are stored, practice and skipped ones included."""
+    """Count the stored answers of a participant, including practice and skipped ones."""
     row = c.execute(
         "SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query WHERE q.participant = ?",
         (number,),
@@ -29,9 +29,9 @@ def given_by(c: Connection, number: int) -> int:
 
 
 def erase_person(c: Connection, number: int, token: str, now: int) -> None:
-    """Take away all that tells who somebody is; `token` replaces the one their links carry.
+    """Erase everything that identifies a participant; `token` replaces the one in their links.
 
-    Times are cut to the day: to the minute, they tell who it was to whoever paid them.
+    Times are truncated to the day: exact times would identify them to the recruitment site.
     """
     c.execute(
         "UPDATE participants SET token = :token, external = NULL, entry = '{}', agent = '', "
@@ -55,12 +55,12 @@ def erase_person(c: Connection, number: int, token: str, now: int) -> None:
 
 
 def erase_answers(c: Connection, number: int) -> None:
-    """Leave of somebody's answers only that there was one: as if they had skipped them all."""
+    """Replace a participant's answers by skips, so that only their number remains."""
     _change_answers(c, "side = 'skip', rt_ms = NULL, late = 0", number)
 
 
 def _change_answers(c: Connection, assignments: str, number: int) -> None:
-    """The one place where answers are changed: the triggers against it are lifted and put back."""
+    """Change answers, which triggers forbid everywhere else: they are dropped and restored."""
     triggers = c.execute(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'answers'"
     ).fetchall()
@@ -76,12 +76,12 @@ def _change_answers(c: Connection, assignments: str, number: int) -> None:
 
 
 def drop_snapshot(c: Connection) -> None:
-    """The learner's copy of all answers; a worker that starts makes it again."""
+    """Delete the learner's copy of all answers; a restarted worker rebuilds it."""
     c.execute("DELETE FROM snapshot")
 
 
 def erased(c: Connection) -> list[tuple[int, int, bool]]:
-    """(participant, when, whether their answers went too) of everybody who was erased."""
+    """Return (participant, time, whether their answers were erased) of all erasures."""
     rows = c.execute(
         "SELECT participant, at, max(json_extract(detail, '$.answers') = 'erased') FROM events "
         "WHERE kind = 'forget' GROUP BY participant ORDER BY participant"
@@ -90,9 +90,9 @@ def erased(c: Connection) -> list[tuple[int, int, bool]]:
 
 
 def answers_gone(c: Connection) -> int:
-    """The last exclusion of somebody whose answers were erased; models made since never had them.
+    """Return the last exclusion of a participant whose answers were erased; 0 if there is none.
 
-    0 if nobody's were.
+    Models fitted since then never used those answers.
     """
     row = c.execute(
         "SELECT coalesce(max(e.id), 0) FROM events e JOIN events f ON f.participant = "
@@ -103,20 +103,20 @@ def answers_gone(c: Connection) -> int:
 
 
 def compact(database: Database) -> None:
-    """Write the file anew without anything that was deleted, and empty the write-ahead log."""
+    """Rewrite the file without deleted data, and empty the write-ahead log."""
     connection = database.reader()
     try:
         connection.execute("VACUUM")
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.Error as error:
         raise StoreError(
-            f"The data is erased, but its bytes may still be in {database.path}: {error}. "
+            f"The data were erased, but traces may remain in {database.path}: {error}. "
             "Run the same command again."
         ) from error
     finally:
         connection.close()
     if busy:
         raise StoreError(
-            f"The data is erased, but its bytes may still be in {database.path.name}-wal: another "
+            f"The data were erased, but traces may remain in {database.path.name}-wal: another "
             "program has the database open. Close it and run the same command again."
         )

@@ -1,4 +1,4 @@
-"""SQL of the worker's heartbeat: that it is alive, what it does, and why it was started again."""
+"""SQL of the worker's heartbeat: that it is alive, what it is doing, why it was restarted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECENT_STEPS = 60
 
 @dataclass(frozen=True)
 class MachineRow:
-    """How the worker and its queue are."""
+    """State of the worker and its queue."""
 
     beat_at: int | None
     doing: str
@@ -27,7 +27,7 @@ class MachineRow:
 
 
 def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = None) -> None:
-    """The worker is alive; a trouble of None leaves the last one standing."""
+    """Store a heartbeat; a `trouble` of None keeps the last error message."""
     c.execute(
         "INSERT INTO heartbeat (id, at, pid, doing, trouble) VALUES (1, :at, :pid, :doing, "
         "coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET at = :at, pid = :pid, "
@@ -37,7 +37,7 @@ def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = No
 
 
 def note_restart(c: Connection, now: int, trouble: str | None) -> None:
-    """The supervisor had to start the worker again; a trouble of None leaves the worker's own."""
+    """Record a restart of the worker; a `trouble` of None keeps the worker's own message."""
     c.execute(
         "INSERT INTO heartbeat (id, at, pid, doing, restarts, trouble) VALUES (1, :at, 0, "
         "'restarting', 1, coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET "
@@ -47,13 +47,13 @@ def note_restart(c: Connection, now: int, trouble: str | None) -> None:
 
 
 def heard(c: Connection) -> tuple[int, int] | None:
-    """(time, process) of the worker's last sign of life."""
+    """Return (time, process) of the worker's last heartbeat."""
     row = c.execute("SELECT at, pid FROM heartbeat").fetchone()
     return None if row is None else (row[0], row[1])
 
 
 def machine(c: Connection, now: int) -> MachineRow:
-    """Health, queue, and the latest seconds of each kind of work."""
+    """Return the worker's state, its queue, and the latest duration of each kind of work."""
     beat = c.execute("SELECT at, doing, restarts, trouble FROM heartbeat").fetchone()
     ready = c.execute(
         "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
@@ -64,7 +64,7 @@ def machine(c: Connection, now: int) -> MachineRow:
         "AND a.seq IS NULL",
         (now, now + SET_BACK_MS),
     ).fetchone()[0]
-    # Only the newest questions: what happened long ago is no trouble now.
+    # Only the newest questions: older ones say nothing about the present.
     fallback = c.execute(
         "SELECT count(*) FROM (SELECT origin, participant FROM queries ORDER BY id DESC LIMIT 500) "
         "WHERE origin = 'fallback'"

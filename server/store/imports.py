@@ -1,4 +1,4 @@
-"""SQL of answers brought in from elsewhere: which files there were, and what they say."""
+"""SQL of imported answers: the files and their rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WHO = "import"
 
 @dataclass(frozen=True)
 class Prior:
-    """A file of answers that was brought in; `taken_out`: it does not count any more."""
+    """An imported file of answers; `taken_out` if it was removed and no longer counts."""
 
     id: int
     hash: str
@@ -24,24 +24,24 @@ class Prior:
 
 
 def every(c: Connection) -> list[Prior]:
-    """All files in the order in which they came, those taken out again too."""
+    """List all imported files in order, including removed ones."""
     rows = c.execute("SELECT id, hash, name, answers, at, taken_out FROM priors ORDER BY id")
     return [Prior(*row) for row in rows]
 
 
 def counting(c: Connection) -> int:
-    """How many answers from elsewhere count now."""
+    """Count the imported answers in use."""
     row = c.execute("SELECT coalesce(sum(answers), 0) FROM priors WHERE NOT taken_out")
     return int(row.fetchone()[0])
 
 
 def add(c: Connection, digest: str, name: str, rows: list[tuple[int, int, int]], now: int) -> int:
-    """Bring a file in: its rows (anchor, nearer, farther), and the event that tells the worker."""
-    made = c.execute(
+    """Import a file: its rows (anchor, nearer, farther), and the event that notifies the worker."""
+    cursor = c.execute(
         "INSERT INTO priors (hash, name, answers, at) VALUES (?, ?, ?, ?)",
         (digest, name, len(rows), now),
     )
-    number = made.lastrowid
+    number = cursor.lastrowid
     assert number is not None
     c.executemany(
         "INSERT INTO prior_answers (prior, anchor, nearer, farther) VALUES (?, ?, ?, ?)",
@@ -53,28 +53,35 @@ def add(c: Connection, digest: str, name: str, rows: list[tuple[int, int, int]],
     return number
 
 
-def take_out(c: Connection, one: Prior, now: int) -> None:
-    """Let a file's answers no longer count; they stay on record."""
-    c.execute("UPDATE priors SET taken_out = 1 WHERE id = ?", (one.id,))
+def take_out(c: Connection, prior: Prior, now: int) -> None:
+    """Remove a file's answers from the model; they stay on record."""
+    c.execute("UPDATE priors SET taken_out = 1 WHERE id = ?", (prior.id,))
     collection.add_event(
-        c, "prior_out", WHO, now, prior=one.id, file=one.name, sha256=one.hash, answers=one.answers
+        c,
+        "prior_out",
+        WHO,
+        now,
+        prior=prior.id,
+        file=prior.name,
+        sha256=prior.hash,
+        answers=prior.answers,
     )
 
 
 def counted(c: Connection) -> list[tuple[int, int, int]]:
-    """(anchor, nearer, farther) of every answer from elsewhere that counts now."""
-    return rows(c, [one.id for one in every(c) if not one.taken_out])
+    """List (anchor, nearer, farther) of every imported answer in use."""
+    return rows(c, [prior.id for prior in every(c) if not prior.taken_out])
 
 
 def rows(c: Connection, numbers: Iterable[int]) -> list[tuple[int, int, int]]:
-    """(anchor, nearer, farther) of these files' answers, in order."""
-    found: list[tuple[int, int, int]] = []
+    """List (anchor, nearer, farther) of these files' answers, in order."""
+    triplets: list[tuple[int, int, int]] = []
     for number in numbers:
-        found += (
+        triplets += (
             (row[0], row[1], row[2])
             for row in c.execute(
                 "SELECT anchor, nearer, farther FROM prior_answers WHERE prior = ? ORDER BY id",
                 (number,),
             )
         )
-    return found
+    return triplets

@@ -1,4 +1,4 @@
-"""SQL of learning: the worker's journal, its queue of questions, its snapshot and health."""
+"""SQL of the worker: its journal, its queue of questions and its snapshot."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from server.store import collection
 from server.store.database import Connection
 
 if TYPE_CHECKING:
-    # Importing it would bring the compiler into the web process.
+    # Importing it at run time would load the compiler into the web process.
     from lore_active.questions.question import Purpose
 
 
-# What seems to have been given out more than an hour from now was so before the clock was set back,
-# and would be out for as long.
+# A lease that starts more than an hour from now was given before the clock was set back, and would
+# otherwise be out for as long.
 SET_BACK_MS = 3_600_000
-# Numbers of the questions or answers (the parameter) that the worker set aside.
+# Numbers of the questions or answers (the parameter) that the worker quarantined.
 QUARANTINED = "SELECT json_extract(detail, '$.' || ?) FROM events WHERE kind = 'set aside'"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One turn of the worker: what it had seen, what it did, what came out (as a hash)."""
+    """One step of the worker: its input, its work, and the result (as a hash)."""
 
     id: int
     at: int
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ServerQuestion:
-    """A question that did not come from the learner."""
+    """A question that the web server chose, not the learner."""
 
     id: int
     purpose: str
@@ -55,9 +55,9 @@ class ServerQuestion:
 
 @dataclass(frozen=True)
 class AnswerToLearn:
-    """An answer as the learner wants it: `chosen` is the item called nearer, None if skipped.
+    """An answer as the learner uses it: `chosen` is the nearer item, None if skipped.
 
-    `left_out`: it came from a simulated participant when their answers no longer counted.
+    `left_out` if it is from a simulated participant and these no longer count.
     """
 
     seq: int
@@ -71,9 +71,9 @@ class AnswerToLearn:
 
 @dataclass(frozen=True)
 class CountedAnswer:
-    """An answer that a model can be fitted to, whoever gave it.
+    """An answer that a model can be fitted to.
 
-    `excluded` if its participant is, or is simulated where people have answered.
+    `excluded` if its participant is excluded, or simulated while real ones have answered.
     """
 
     seq: int
@@ -87,8 +87,8 @@ class CountedAnswer:
 
 @dataclass(frozen=True)
 class JournalChange:
-    """A participant excluded or restored, simulated ones left out, or a file of prior answers
-    brought in or taken out."""
+    """A participant excluded or restored, simulated ones left out, or a file of answers imported or
+    removed."""
 
     id: int
     kind: str
@@ -98,7 +98,7 @@ class JournalChange:
 
 @dataclass(frozen=True)
 class ReadyQuestion:
-    """A question of the learner's for the queue."""
+    """A question of the learner for the queue."""
 
     learner: int
     purpose: str
@@ -111,7 +111,7 @@ class ReadyQuestion:
 
 
 def heads(c: Connection) -> tuple[int, int, int]:
-    """The newest query, answer and event."""
+    """Return the newest question, answer and event."""
     row = c.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM queries), "
         "(SELECT coalesce(max(seq), 0) FROM answers), "
@@ -121,7 +121,7 @@ def heads(c: Connection) -> tuple[int, int, int]:
 
 
 def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuestion]:
-    """Questions of the web's own choosing that the learner must know of."""
+    """List questions chosen by the web server that the learner must know."""
     rows = c.execute(
         "SELECT id, purpose, anchor, left, right, repeats, "
         "(SELECT o.learner FROM queries o WHERE o.id = q.repeats) FROM queries q "
@@ -129,14 +129,18 @@ def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuesti
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
     )
-    aside = _quarantined(c, "question")
-    return [one for one in (ServerQuestion(*row) for row in rows) if one.id not in aside]
+    quarantined = _quarantined(c, "question")
+    return [
+        question
+        for question in (ServerQuestion(*row) for row in rows)
+        if question.id not in quarantined
+    ]
 
 
 def answers_to_learn(
     c: Connection, after: int, up_to: int, up_to_event: int
 ) -> list[AnswerToLearn]:
-    """Answers to questions that count for the model, in order, as of an event."""
+    """List answers that the model uses, in order, as of an event."""
     out = collection.simulated_out(c)
     left_out = out is not None and out <= up_to_event
     rows = c.execute(
@@ -147,22 +151,24 @@ def answers_to_learn(
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (left_out, after, up_to),
     )
-    aside = quarantined_answers(c)
-    return [one for one in (AnswerToLearn(*row) for row in rows) if one.seq not in aside]
+    quarantined = quarantined_answers(c)
+    return [
+        answer for answer in (AnswerToLearn(*row) for row in rows) if answer.seq not in quarantined
+    ]
 
 
 def quarantined_answers(c: Connection) -> set[int]:
-    """The answers that no learner can use."""
+    """Return the numbers of quarantined answers."""
     return _quarantined(c, "answer")
 
 
 def _quarantined(c: Connection, what: str) -> set[int]:
-    """Numbers of the questions or answers that no learner can use."""
+    """Return the numbers of quarantined questions or answers."""
     return {row[0] for row in c.execute(QUARANTINED, (what,)) if row[0] is not None}
 
 
 def counted(c: Connection) -> list[CountedAnswer]:
-    """Every answer that can count, excluded people's included, in order."""
+    """List every answer that can count, in order, including excluded participants."""
     out = collection.simulated_out(c) is not None
     rows = c.execute(
         "SELECT a.seq, q.participant, q.anchor, "
@@ -174,12 +180,14 @@ def counted(c: Connection) -> list[CountedAnswer]:
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (out,),
     )
-    aside = quarantined_answers(c)
-    return [one for one in (CountedAnswer(*row) for row in rows) if one.seq not in aside]
+    quarantined = quarantined_answers(c)
+    return [
+        answer for answer in (CountedAnswer(*row) for row in rows) if answer.seq not in quarantined
+    ]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
-    """Exclusions and restorations, simulated answers out, prior answers in and out, in order."""
+    """List exclusions, restorations, imports and their removal, in order."""
     rows = c.execute(
         "SELECT id, kind, participant, json_extract(detail, '$.prior') FROM events "
         "WHERE id > ? AND id <= ? "
@@ -190,7 +198,7 @@ def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
 
 
 def simulated_until(c: Connection, up_to: int) -> list[int]:
-    """The simulated participants who had answered by then."""
+    """List simulated participants with answers up to this one."""
     rows = c.execute(
         "SELECT DISTINCT q.participant FROM participants p JOIN queries q ON q.participant = p.id "
         "JOIN answers a ON a.query = q.id WHERE p.simulated = 1 AND a.seq <= ? ORDER BY 1",
@@ -200,7 +208,7 @@ def simulated_until(c: Connection, up_to: int) -> list[int]:
 
 
 def settled_before(c: Connection, change: JournalChange) -> bool:
-    """Whether a change is about a simulated participant when these were left out already."""
+    """Return whether a change concerns a simulated participant who was already left out."""
     out = collection.simulated_out(c)
     if out is None or out > change.id:
         return False
@@ -209,7 +217,7 @@ def settled_before(c: Connection, change: JournalChange) -> bool:
 
 
 def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
-    """(query, learner's number) of what is with somebody whose lease runs."""
+    """List (query, learner's number) of questions with a current lease."""
     rows = c.execute(
         "SELECT q.id, q.learner FROM queries q LEFT JOIN answers a ON a.query = q.id "
         "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
@@ -221,7 +229,7 @@ def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
 
 
 def ready(c: Connection) -> list[int]:
-    """The learner's numbers of what is waiting for somebody."""
+    """List the learner's numbers of the questions in the queue."""
     rows = c.execute(
         "SELECT learner FROM queries WHERE participant IS NULL AND withdrawn IS NULL ORDER BY id"
     )
@@ -229,23 +237,23 @@ def ready(c: Connection) -> list[int]:
 
 
 def recent_answers(c: Connection, since: int) -> int:
-    """Answers received since then."""
-    # From the newest back: the table is ordered by arrival, and only its end matters.
+    """Count answers received since this time."""
+    # Searched from the newest back, since only the end of the table matters.
     row = c.execute(
         "SELECT seq FROM answers WHERE received_at < ? ORDER BY seq DESC LIMIT 1", (since,)
     )
-    found = row.fetchone()
+    last_before = row.fetchone()
     newest = c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0]
-    return int(newest) - (0 if found is None else int(found[0]))
+    return int(newest) - (0 if last_before is None else int(last_before[0]))
 
 
 def set_learner_numbers(c: Connection, numbers: Sequence[tuple[int, int]]) -> None:
-    """Write down which of the learner's queries the web's own ones became: (learner, query)."""
+    """Store the learner's numbers of the web server's questions: (learner, query)."""
     c.executemany("UPDATE queries SET learner = ? WHERE id = ?", numbers)
 
 
 def withdraw_ready(c: Connection, step: int) -> int:
-    """Take back what nobody has been given yet."""
+    """Withdraw all questions in the queue."""
     cursor = c.execute(
         "UPDATE queries SET withdrawn = ? WHERE participant IS NULL AND withdrawn IS NULL", (step,)
     )
@@ -253,7 +261,7 @@ def withdraw_ready(c: Connection, step: int) -> int:
 
 
 def add_ready(c: Connection, step: int, now: int, ready: Sequence[ReadyQuestion]) -> None:
-    """Put questions into the queue, but none that went out while they were being chosen."""
+    """Add questions to the queue, except those leased while they were being selected."""
     busy = {
         (row[0], row[1], row[2])
         for row in c.execute(
@@ -268,19 +276,32 @@ def add_ready(c: Connection, step: int, now: int, ready: Sequence[ReadyQuestion]
         "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                *(one.purpose, one.anchor, one.left, one.right, one.version, one.score, one.seed),
-                *(one.learner, step, now),
+                *(
+                    question.purpose,
+                    question.anchor,
+                    question.left,
+                    question.right,
+                    question.version,
+                    question.score,
+                    question.seed,
+                ),
+                *(question.learner, step, now),
                 step
-                if (one.anchor, min(one.left, one.right), max(one.left, one.right)) in busy
+                if (
+                    question.anchor,
+                    min(question.left, question.right),
+                    max(question.left, question.right),
+                )
+                in busy
                 else None,
             )
-            for one in ready
+            for question in ready
         ],
     )
 
 
 def add_step(c: Connection, step: Step) -> None:
-    """Write down a turn of the worker."""
+    """Store a step of the worker."""
     c.execute(
         "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -300,26 +321,26 @@ def add_step(c: Connection, step: Step) -> None:
 
 
 def steps(c: Connection, after: int = 0) -> list[Step]:
-    """The worker's turns after a given one, in order."""
+    """List the worker's steps after a given one, in order."""
     rows = c.execute("SELECT * FROM steps WHERE id > ? ORDER BY id", (after,)).fetchall()
     return [_step(row) for row in rows]
 
 
 def step_numbered(c: Connection, number: int) -> Step | None:
-    """One turn of the worker."""
+    """Return one step of the worker."""
     row = c.execute("SELECT * FROM steps WHERE id = ?", (number,)).fetchone()
     return None if row is None else _step(row)
 
 
 def _step(row: Row) -> Step:
-    held = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a Row has no items()
-    held["pending"] = tuple(json.loads(held["pending"]))
-    held["seconds"] = json.loads(held["seconds"])
-    return Step(**held)
+    values = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a Row has no items()
+    values["pending"] = tuple(json.loads(values["pending"]))
+    values["seconds"] = json.loads(values["seconds"])
+    return Step(**values)
 
 
 def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
-    """(anchor, left, right, purpose) of the questions that the learner asked in a step."""
+    """List (anchor, left, right, purpose) of the questions selected in a step."""
     rows = c.execute(
         "SELECT anchor, left, right, purpose FROM queries WHERE step = ? ORDER BY learner", (step,)
     )
@@ -327,7 +348,7 @@ def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
 
 
 def scored_in(c: Connection, step: int) -> list[tuple[int, int, float]]:
-    """(query, learner's number, score) of the questions that the learner asked in a step."""
+    """List (query, learner's number, score) of the questions selected in a step."""
     rows = c.execute(
         "SELECT id, learner, score FROM queries WHERE step = ? ORDER BY learner", (step,)
     )
@@ -335,11 +356,11 @@ def scored_in(c: Connection, step: int) -> list[tuple[int, int, float]]:
 
 
 def save_snapshot(c: Connection, step: int, document: bytes, arrays: bytes) -> None:
-    """Replace the place from which a restarted worker goes on."""
+    """Replace the snapshot from which a restarted worker continues."""
     c.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (step, document, arrays))
 
 
 def snapshot(c: Connection) -> tuple[int, bytes, bytes] | None:
-    """(step, document, arrays) of the last snapshot."""
+    """Return (step, document, arrays) of the last snapshot."""
     row = c.execute("SELECT step, document, arrays FROM snapshot").fetchone()
     return None if row is None else (row[0], row[1], row[2])

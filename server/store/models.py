@@ -32,7 +32,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Published:
-    """A published model without its coordinates, and what was decided with it."""
+    """A published model without its coordinates, with its stopping decision."""
 
     up_to_seq: int
     answers: int
@@ -48,7 +48,7 @@ _MODEL = ", ".join(field.name for field in fields(ModelRow))
 
 
 def overruled(c: Connection) -> bool:
-    """Whether the study was last reopened although the rule called it settled."""
+    """Return whether the study was reopened after the stopping rule had settled it."""
     row = c.execute(
         "SELECT settled FROM decisions JOIN steps ON steps.id = decisions.step"
         " WHERE steps.at <= (SELECT MAX(at) FROM events WHERE kind = 'reopen')"
@@ -65,7 +65,7 @@ def add_model(c: Connection, model: ModelRow) -> None:
 
 
 def latest_model(c: Connection) -> ModelRow | None:
-    """The newest model; none that has answers of simulated participants who are left out."""
+    """Return the newest model, unless it includes simulated answers that no longer count."""
     row = c.execute(
         f"SELECT {_MODEL} FROM models WHERE step > ? ORDER BY version DESC LIMIT 1",
         (last_simulated_step(c),),
@@ -74,16 +74,16 @@ def latest_model(c: Connection) -> ModelRow | None:
 
 
 def latest_fitted(c: Connection) -> tuple[int, int]:
-    """(answers that the newest model was fitted to, the last of them by its seq); 0 for none."""
-    found = c.execute(
+    """Return (answers in the newest model, seq of the last of them); 0 if there is none."""
+    row = c.execute(
         "SELECT answers, up_to_seq FROM models WHERE step > ? ORDER BY version DESC LIMIT 1",
         (last_simulated_step(c),),
     ).fetchone()
-    return (0, 0) if found is None else (int(found[0]), int(found[1]))
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
 
 def last_simulated_step(c: Connection) -> int:
-    """The last step before simulated participants were left out; 0 where they are not."""
+    """Return the last step before simulated participants were left out; 0 if they are not."""
     out = collection.simulated_out(c)
     if out is None:
         return 0
@@ -94,18 +94,18 @@ def last_simulated_step(c: Connection) -> int:
 
 
 def latest_version(c: Connection) -> int:
-    """The version of the latest model; 0 before there is one."""
+    """Return the version of the latest model; 0 if there is none."""
     return int(c.execute("SELECT coalesce(max(version), 0) FROM models").fetchone()[0])
 
 
 def model_numbered(c: Connection, version: int) -> ModelRow | None:
-    """The model of that version."""
+    """Return the model of this version."""
     row = c.execute(f"SELECT {_MODEL} FROM models WHERE version = ?", (version,)).fetchone()
     return None if row is None else ModelRow(*row)
 
 
 def coordinates(c: Connection, version: int) -> tuple[int, float, bytes] | None:
-    """(rank, temperature, embedding) of the model of that version."""
+    """Return (rank, temperature, embedding) of the model of this version."""
     row = c.execute(
         "SELECT rank, temperature, embedding FROM models WHERE version = ?", (version,)
     ).fetchone()
@@ -113,13 +113,13 @@ def coordinates(c: Connection, version: int) -> tuple[int, float, bytes] | None:
 
 
 def model_of_step(c: Connection, step: int) -> ModelRow | None:
-    """The model that a step published."""
+    """Return the model that a step published."""
     row = c.execute(f"SELECT {_MODEL} FROM models WHERE step = ?", (step,)).fetchone()
     return None if row is None else ModelRow(*row)
 
 
 def published(c: Connection) -> list[Published]:
-    """Every model with its decision, in order."""
+    """List every model with its decision, in order."""
     rows = c.execute(
         "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, words "
         "FROM models m JOIN decisions d ON d.step = m.step ORDER BY version"
@@ -128,12 +128,12 @@ def published(c: Connection) -> list[Published]:
 
 
 def fingerprints(c: Connection) -> set[str]:
-    """What the models were made with."""
+    """Return the fingerprints of all models."""
     return {row[0] for row in c.execute("SELECT DISTINCT fingerprint FROM models")}
 
 
 def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, str] | None:
-    """(stop, settled, rank, words, reasons) of a step's decision."""
+    """Return (stop, settled, rank, words, reasons) of a step's decision."""
     row = c.execute(
         "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step = ?", (step,)
     ).fetchone()
@@ -143,7 +143,7 @@ def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, st
 def add_decision(
     c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: str
 ) -> None:
-    """Write down what the stopping rule says; its reasons as JSON."""
+    """Store a stopping decision; its reasons as JSON."""
     c.execute(
         "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
         (step, int(stop), int(settled), rank, words, reasons),

@@ -1,4 +1,4 @@
-"""SQL of questions: which are ready, whom they were given to, and the answers."""
+"""SQL of questions: which are ready, who was asked, and the answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from server.store.database import Connection
 
 @dataclass(frozen=True)
 class Issued:
-    """A question that a participant was given; it was on their page at `served_at` or later."""
+    """A question leased to a participant; it was displayed at `served_at` or later."""
 
     id: int
     purpose: str
@@ -31,7 +31,7 @@ class Issued:
 
 @dataclass(frozen=True)
 class NewQuery:
-    """A question to be given to a participant."""
+    """A question to be leased to a participant."""
 
     origin: str
     purpose: str
@@ -44,14 +44,14 @@ class NewQuery:
     seed: str
 
 
-# A question is leased while the one before it is still on the page, to be loaded ahead of time: its
-# turn comes with the answer to that one.
+# A question is leased, and preloaded, while the one before it is still displayed: its turn comes
+# with the answer to that one.
 SERVED_AT = "max(coalesce(q.leased_at, 0), coalesce(before.received_at, 0))"
 BEFORE = (
     "LEFT JOIN queries earlier ON earlier.participant = q.participant "
     "AND earlier.slot = q.slot - 1 LEFT JOIN answers before ON before.query = earlier.id "
 )
-# Pages send it, so it can be anything; a colour is kept.
+# Sent by the page, so it can be anything; only a colour is kept.
 BACKGROUND = (
     "CASE WHEN json_valid(a.timings) AND a.timings ->> '$.background' GLOB '#"
     + 6 * "[0-9a-f]"
@@ -69,12 +69,12 @@ def _one(row: Row | None) -> Issued | None:
 
 
 def issued(c: Connection, token: str) -> Issued | None:
-    """The question with this token."""
+    """Return the question with this token."""
     return _one(c.execute(_ISSUED + "WHERE q.token = ?", (token,)).fetchone())
 
 
 def issued_in(c: Connection, participant: int, slot: int) -> Issued | None:
-    """The question in this place of a participant's session."""
+    """Return the question in this slot of a participant's session."""
     row = c.execute(
         _ISSUED + "WHERE q.participant = ? AND q.slot = ?", (participant, slot)
     ).fetchone()
@@ -82,13 +82,13 @@ def issued_in(c: Connection, participant: int, slot: int) -> Issued | None:
 
 
 def issued_to(c: Connection, participant: int) -> list[Issued]:
-    """All questions that a participant was given, in order."""
+    """List all questions leased to a participant, in order."""
     rows = c.execute(_ISSUED + "WHERE q.participant = ? ORDER BY q.slot", (participant,))
     return [Issued(*row) for row in rows]
 
 
 def times(c: Connection, participant: int, most: int) -> list[int]:
-    """When a participant's last answers came, newest first; practice does not count."""
+    """List the times of a participant's last answers, newest first, without practice."""
     rows = c.execute(
         "SELECT a.received_at FROM queries q JOIN answers a ON a.query = q.id "
         "WHERE q.participant = ? AND q.slot >= 0 ORDER BY q.slot DESC LIMIT ?",
@@ -98,7 +98,7 @@ def times(c: Connection, participant: int, most: int) -> list[int]:
 
 
 def last_practice(c: Connection, participant: int) -> Issued | None:
-    """The practice question that a participant answered last."""
+    """Return the last practice question that a participant answered."""
     row = c.execute(
         _ISSUED + "WHERE q.participant = ? AND q.slot < 0 AND a.side IS NOT NULL "
         "ORDER BY q.slot DESC LIMIT 1",
@@ -111,25 +111,25 @@ _NEW_ONES = "purpose NOT IN ('catch', 'repeat', 'practice')"
 
 
 def count_had(c: Connection, participant: int) -> int:
-    """How many different questions a participant was given, known ones and repeats aside."""
+    """Count a participant's questions, without catch, repeat and practice trials."""
     row = c.execute(
         f"SELECT count(*) FROM queries WHERE participant = ? AND {_NEW_ONES}", (participant,)
     ).fetchone()
     return int(row[0])
 
 
-def has_had(c: Connection, participant: int, anchor: int, one: int, other: int) -> bool:
-    """Whether the participant was given this question before, on whatever sides."""
+def has_had(c: Connection, participant: int, anchor: int, option: int, other_option: int) -> bool:
+    """Return whether the participant already had this question, in either order."""
     row = c.execute(
         "SELECT 1 FROM queries WHERE participant = ? AND anchor = ? AND min(left, right) = ? "
         f"AND max(left, right) = ? AND {_NEW_ONES}",
-        (participant, anchor, min(one, other), max(one, other)),
+        (participant, anchor, min(option, other_option), max(option, other_option)),
     ).fetchone()
     return row is not None
 
 
 def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | None:
-    """(id, anchor, left, right) of the best ready question that is new to the participant."""
+    """Return (id, anchor, left, right) of the best ready question new to the participant."""
     row = c.execute(
         "SELECT id, anchor, left, right FROM queries r "
         "WHERE participant IS NULL AND withdrawn IS NULL AND NOT EXISTS ("
@@ -154,7 +154,7 @@ def lease_ready(
     now: int,
     expires_at: int,
 ) -> None:
-    """Give a ready question to a participant, with its sides as they will be shown."""
+    """Lease a ready question to a participant, with its sides as displayed."""
     c.execute(
         "UPDATE queries SET left = ?, right = ?, participant = ?, slot = ?, token = ?, "
         "leased_at = ?, expires_at = ? WHERE id = ? AND participant IS NULL",
@@ -172,7 +172,7 @@ def lease_new(
     now: int,
     expires_at: int,
 ) -> None:
-    """Give a participant a question that did not come from the learner."""
+    """Lease a question that did not come from the learner to a participant."""
     c.execute(
         "INSERT INTO queries (origin, purpose, anchor, left, right, nearer, repeats, version, "
         "probability, seed, created_at, participant, slot, token, leased_at, expires_at) "
@@ -199,7 +199,7 @@ def lease_new(
 
 
 def renew_lease(c: Connection, query: int, expires_at: int) -> None:
-    """The participant is looking at it again: it is out for a while longer."""
+    """Extend a lease, since the participant has loaded the question again."""
     c.execute("UPDATE queries SET expires_at = ? WHERE id = ?", (expires_at, query))
 
 
@@ -212,7 +212,7 @@ def add_answer(
     rt_ms: float | None,
     timings: Mapping[str, Any] | None,
 ) -> int:
-    """Store an answer; gives its place in the order of answers."""
+    """Store an answer; return its sequence number."""
     text = None if timings is None else json.dumps(timings, ensure_ascii=False)
     cursor = c.execute(
         "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "

@@ -1,4 +1,4 @@
-"""SQL of one participant's session: who they are, and their answers in order."""
+"""SQL of one participant's session: the participant, and their answers in order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from server.store.database import Connection
 from server.store.summaries import ANSWERS, AnswerRow, EventRow, Person, all_events
 
-# What is decided about a participant; the other events name those who decided, or links.
+# Decisions about a participant; other events contain names or links.
 DECISIONS = ("exclude", "restore")
 
 
 @dataclass(frozen=True)
 class StoredSession:
-    """All that is stored about one participant's session, practice left out."""
+    """Everything stored about a participant's session, without practice."""
 
     person: Person
     finished_at: int | None
@@ -22,7 +22,7 @@ class StoredSession:
 
 
 def session(c: Connection, participant: int) -> StoredSession | None:
-    """A participant's session; None if there is no such participant."""
+    """Return a participant's session; None if there is no such participant."""
     row = c.execute(
         "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at, "
         "simulated, finished_at FROM participants WHERE id = ?",
@@ -34,6 +34,6 @@ def session(c: Connection, participant: int) -> StoredSession | None:
     return StoredSession(
         Person(*row[:-1]),
         row[-1],
-        [AnswerRow(*one) for one in rows],
-        [one for one in all_events(c, participant) if one.kind in DECISIONS],
+        [AnswerRow(*answer) for answer in rows],
+        [event for event in all_events(c, participant) if event.kind in DECISIONS],
     )

@@ -1,4 +1,4 @@
-"""SQL of watching: what the monitor reads, cheaply enough to be asked every few seconds."""
+"""SQL of the monitor: summaries cheap enough to be read every few seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT_AUDITS = 100
 
 @dataclass(frozen=True)
 class ChangeMarks:
-    """Changes whenever something happened that the monitor shows."""
+    """Numbers that change whenever something shown on the monitor changes."""
 
     seq: int
     event: int
@@ -36,9 +36,9 @@ class ChangeMarks:
 class AnswerRow:
     """An answer for the figures.
 
-    `before` is what the same participant chose when asked first; the question was on the page at
-    `served_at` or later. `measured` tells whether the page sent timings, `onset` whether these say
-    when the trial was painted. `version` is of the model that was there when the question was made.
+    `before` is the item that the participant chose the first time, for repeats; the question was
+    displayed at `served_at` or later. `measured` says whether the page sent timings, `onset`
+    whether these include the onset. `version` is of the model when the question was selected.
     """
 
     seq: int
@@ -61,7 +61,7 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class Person:
-    """A participant in the table."""
+    """A participant, as shown in the table."""
 
     id: int
     external: str | None
@@ -89,7 +89,7 @@ class Milestone:
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """What the stopping rule said last."""
+    """The last stopping decision."""
 
     stop: bool
     settled: bool
@@ -100,7 +100,7 @@ class DecisionRow:
 
 @dataclass(frozen=True)
 class EventRow:
-    """Something that somebody decided."""
+    """An entry of the activity log."""
 
     id: int
     at: int
@@ -112,7 +112,7 @@ class EventRow:
 
 @dataclass(frozen=True)
 class AnswerGroup:
-    """How many answers of one sort a participant gave; `side` is chosen, skip or timeout."""
+    """Number of answers of one kind by a participant; `side` is chosen, skip or timeout."""
 
     participant: int
     purpose: str
@@ -122,13 +122,13 @@ class AnswerGroup:
     late: int
 
     def plus(self, more: AnswerGroup) -> AnswerGroup:
-        """Both together."""
+        """Return the sum of both."""
         return replace(self, count=self.count + more.count, late=self.late + more.late)
 
 
 @dataclass(frozen=True)
 class MadeWith:
-    """The models that were made with one fingerprint."""
+    """The models computed with one fingerprint."""
 
     fingerprint: str
     models: int
@@ -137,7 +137,7 @@ class MadeWith:
 
 
 def change_marks(c: Connection) -> ChangeMarks:
-    """A few numbers that tell whether anything is new."""
+    """Return a few numbers that change if anything is new."""
     row = c.execute(
         "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
         "(SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM steps), "
@@ -149,7 +149,7 @@ def change_marks(c: Connection) -> ChangeMarks:
     return ChangeMarks(*row, *(beat or ("", 0)))
 
 
-# A page may send timings that are no JSON to SQLite (NaN), and a damaged file may speak of items
+# A page may send timings that SQLite rejects as JSON (NaN), and a damaged file may refer to items
 # that do not exist: neither must stop the monitor.
 ANSWERS = (
     "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
@@ -166,9 +166,9 @@ ANSWERS = (
 
 
 def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[AnswerRow]:
-    """The next answers in order, some thousand at once; practice is left out.
+    """List the next few thousand answers in order, without practice.
 
-    So are simulated participants, unless `simulated`.
+    Simulated participants are left out unless `simulated`.
     """
     rows = c.execute(
         ANSWERS + "AND a.seq > ? "
@@ -180,7 +180,7 @@ def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[Answe
 
 
 def people(c: Connection) -> list[Person]:
-    """All participants."""
+    """List all participants."""
     rows = c.execute(
         "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at, "
         "simulated FROM participants ORDER BY id"
@@ -189,7 +189,7 @@ def people(c: Connection) -> list[Person]:
 
 
 def milestones_after(c: Connection, version: int) -> list[Milestone]:
-    """Models published since, in order."""
+    """List the models published since, in order."""
     rows = c.execute(
         "SELECT version, up_to_seq, answers, audit, rank, summary FROM models "
         "WHERE version > ? AND step > ? ORDER BY version",
@@ -199,7 +199,7 @@ def milestones_after(c: Connection, version: int) -> list[Milestone]:
 
 
 def decision(c: Connection) -> DecisionRow | None:
-    """The newest decision."""
+    """Return the newest decision."""
     row = c.execute(
         "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step > ? "
         "ORDER BY step DESC LIMIT 1",
@@ -211,10 +211,10 @@ def decision(c: Connection) -> DecisionRow | None:
 
 
 def audited_ranks(c: Connection) -> tuple[int, ...]:
-    """The ranks of the last audits, the newest last.
+    """Return the ranks of the last audits, the newest last.
 
-    Only those since participants or imported answers were last taken out or in: what was found
-    before that was about other answers.
+    Only those since the last change of included participants or imported answers: earlier audits
+    used other answers.
     """
     rows = c.execute(
         "SELECT m.rank FROM models m JOIN steps s ON s.id = m.step "
@@ -227,14 +227,14 @@ def audited_ranks(c: Connection) -> tuple[int, ...]:
 
 
 def stopped_by(c: Connection) -> str:
-    """Who stopped the study last; empty if nobody did."""
+    """Return who stopped the study last; empty if it was not stopped."""
     row = c.execute("SELECT who FROM events WHERE kind = 'stop' ORDER BY id DESC LIMIT 1")
-    found = row.fetchone()
-    return "" if found is None else str(found[0])
+    last_stop = row.fetchone()
+    return "" if last_stop is None else str(last_stop[0])
 
 
 def events(c: Connection, last: int) -> list[EventRow]:
-    """The last events, newest first."""
+    """List the last events, newest first."""
     rows = c.execute(
         "SELECT id, at, who, kind, participant, detail FROM events ORDER BY id DESC LIMIT ?",
         (last,),
@@ -243,7 +243,7 @@ def events(c: Connection, last: int) -> list[EventRow]:
 
 
 def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
-    """The next answers as the CSV has them, in order, some thousand at once."""
+    """List the next few thousand answers in order, as in the CSV file."""
     rows = c.execute(
         "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
         "l.key, r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
@@ -259,7 +259,7 @@ def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
 
 
 def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
-    """Every participant as the CSV has them."""
+    """List every participant, as in the CSV file."""
     rows = c.execute(
         "SELECT id, excluded, simulated, stage, trials, done, arrived_at, finished_at, external, "
         "entry, agent, feedback FROM participants ORDER BY id"
@@ -276,14 +276,14 @@ _GROUPED = (
 
 
 def answer_groups(c: Connection, after: int = 0) -> tuple[int, list[AnswerGroup]]:
-    """The last answer there is, and all after a given one in groups, practice included."""
+    """Return the last answer, and groups of all after a given one, including practice."""
     last = int(c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0])
     rows = c.execute(_GROUPED.format(which="a.seq > ? AND a.seq <= ?"), (after, last))
     return last, [AnswerGroup(*row) for row in rows]
 
 
 def answer_seqs(c: Connection) -> list[int]:
-    """The answers in order, practice aside."""
+    """List the sequence numbers of answers, without practice."""
     rows = c.execute(
         "SELECT a.seq FROM answers a JOIN queries q ON q.id = a.query "
         "WHERE q.purpose <> 'practice' ORDER BY a.seq"
@@ -292,13 +292,13 @@ def answer_seqs(c: Connection) -> list[int]:
 
 
 def quarantined(c: Connection) -> list[AnswerGroup]:
-    """The answers that no model can use, in groups."""
+    """Group the quarantined answers."""
     rows = c.execute(_GROUPED.format(which=f"a.seq IN ({QUARANTINED})"), ("answer",))
     return [AnswerGroup(*row) for row in rows]
 
 
 def made_with(c: Connection) -> list[MadeWith]:
-    """What the models were made with, in order."""
+    """List the fingerprints of the models, in order."""
     rows = c.execute(
         "SELECT fingerprint, count(*), min(version), max(version) FROM models "
         "GROUP BY fingerprint ORDER BY min(version)"
@@ -307,7 +307,7 @@ def made_with(c: Connection) -> list[MadeWith]:
 
 
 def all_events(c: Connection, participant: int | None = None) -> Iterator[EventRow]:
-    """Every event in order, or those about a participant."""
+    """Yield every event in order, or those about a participant."""
     for row in c.execute(
         "SELECT id, at, who, kind, participant, detail FROM events "
         "WHERE ?1 IS NULL OR participant = ?1 ORDER BY id",

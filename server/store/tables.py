@@ -1,9 +1,9 @@
-"""Which tables hold a study's data: what a log holds, and what the hash chain covers."""
+"""Tables that hold a study's data: those in a log, and those covered by the hash chain."""
 
 from __future__ import annotations
 
-# In an order in which rows can be put back. Left out: the worker's snapshot and health, which are
-# made again, and what opens doors (sessions, links, attempts).
+# In an order in which rows can be inserted. Omitted: the worker's snapshot and heartbeat, which are
+# rebuilt, and everything about authentication (sessions, links, attempts).
 TABLES = (
     "items",
     "state",
@@ -17,15 +17,15 @@ TABLES = (
     "models",
     "decisions",
 )
-# Of the others: id.
+# Key columns; `id` in all other tables.
 KEYS = {"answers": "seq", "models": "version", "decisions": "step", "chain_salts": "participant"}
-# Never in a log, and drawn again when one is loaded.
+# Never in a log; generated again when one is imported.
 SECRET = {"participants": "token", "queries": "token"}
-# The chain itself, in the order in which a log holds it.
+# The chain itself, in the order of a log.
 SALTS = "chain_salts"
 CHAIN = (SALTS, "chain", "chain_head")
 
 
 def key_of(table: str) -> str:
-    """The column that numbers a table's rows; SQLite's rowid by another name."""
+    """Return the key column of a table, an alias of SQLite's rowid."""
     return KEYS.get(table, "id")

@@ -1,4 +1,4 @@
-"""Every sentence that a participant reads; study.toml may replace each, in any language."""
+"""Default texts of the participant's pages; study.toml can replace each, in any language."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Texts(Struct, forbid_unknown_fields=True, frozen=True):
-    """Texts of the participant's pages; an empty line begins a new paragraph."""
+    """Texts of the participant's pages; a blank line starts a new paragraph."""
 
     consent_title: str = "Before you begin"
     consent: str = (
@@ -21,7 +21,7 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     instructions: str = (
         "Each time you will see one item and two others. Choose the one of the two that is more "
         "like the first.\n\n"
-        "Go with your first impression; it should take a few seconds."
+        "Go with your first impression; each answer should take only a few seconds."
     )
     example: str = "Example of a question: one item and two others; the one on the left is chosen."
     how_to_answer: str = "Click the one you choose, or press the left or right arrow key."
@@ -31,7 +31,7 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     practice_right: str = "Yes, most people choose this one."
     practice_wrong: str = "Most people choose the other one."
     practice_skipped: str = (
-        "That is fine when you really can't tell. Most people choose the one marked here."
+        "That's fine if you really can't tell. Most people choose the one marked here."
     )
     practice_timed_out: str = (
         "You ran out of time on that one. Most people choose the one marked here."
@@ -48,27 +48,30 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     break_text: str = "Rest your eyes for a moment. Continue when you are ready."
     slow_down_title: str = "Take your time"
     slow_down: str = (
-        "Your last answers came very quickly. There is no hurry: please look at all three items "
+        "Your last answers were very fast. There is no hurry: please look at all three items "
         "before you choose."
     )
     go_on: str = "Continue"
     feedback_title: str = "One last thing"
-    feedback: str = "Is there anything you would like to tell us? You may leave this empty."
+    feedback: str = "Is there anything you would like to tell us? You can leave this blank."
     send: str = "Send and finish"
     finished_title: str = "Thank you for taking part"
     finished: str = "You have finished the study, and your answers are stored."
     code: str = "Your completion code:"
-    copy: str = "Copy the code"
-    copied: str = "The code is copied."
-    copy_failed: str = "Your browser does not allow copying. The code is selected: copy it by hand."
+    copy: str = "Copy code"
+    copied: str = "Code copied."
+    copy_failed: str = (
+        "Your browser does not allow copying. The code is selected, so that you can copy it "
+        "yourself."
+    )
     redirect: str = "Return to the recruitment site"
     returning: str = "You will return to the recruitment site in {seconds} seconds."
     stay: str = "Stay on this page"
     debrief_title: str = "What this study is about"
     debrief: str = ""
     map_title: str = "The map so far"
-    map: str = "Things that participants find alike are close together."
-    map_list: str = "The map as a list"
+    map: str = "Items that participants find similar are close together."
+    map_list: str = "Show the map as a list"
     map_nearest: str = "{item}: closest to {other}"
     declined_title: str = "No problem"
     declined: str = "You have chosen not to take part. No answers were collected."
@@ -86,11 +89,11 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     unknown_title: str = "We can't find this study"
     unknown: str = "Please check the link that you were given."
     already_title: str = "You have already taken part"
-    already: str = "Each person can take part once. Thank you for taking part."
+    already: str = "Each person can take part only once. Thank you for taking part."
     elsewhere_title: str = "The study continues in another window"
     elsewhere: str = (
-        "You have opened this study in another tab or window, and it continues there. What you "
-        "choose in this one is no longer stored. To use this window instead, continue here."
+        "You have opened this study in another tab or window, and it continues there. Answers "
+        "given in this window are no longer stored. To use this window instead, continue here."
     )
     go_on_here: str = "Continue here"
     taken_over: str = "This study was also open in another window. It will continue here."
@@ -98,7 +101,7 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     preview: str = "This is a preview. Accept the task to begin."
     trouble_title: str = "We're having a technical problem"
     trouble: str = (
-        "We could not store this because of a technical problem on our side. "
+        "There is a technical problem on our side, so your last step may not have been saved. "
         "Please try again in a moment."
     )
     try_again: str = "Try again"
@@ -109,10 +112,10 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     loading: str = "One moment, please …"
     timed_out: str = "You ran out of time on that one. Here is the next."
     not_taken: str = (
-        "That could not be accepted, and nothing was stored. Please choose one of the two."
+        "That answer could not be accepted and was not stored. Please choose one of the two."
     )
     play: str = "Play"
-    play_first: str = "Please play everything once; then choose."
+    play_first: str = "Please play each of them once before you choose."
     anchor_label: str = "Compare with this"
     left_label: str = "Left"
     right_label: str = "Right"

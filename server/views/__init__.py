@@ -1,1 +1,1 @@
-"""The pages: thin views that ask the service and render a template."""
+"""Flask views: thin functions that call the service and render a template."""

@@ -1,4 +1,4 @@
-"""The monitor's doors in Flask: cookies, roles, forged requests, headers; shut unless opened."""
+"""Authentication of the monitor's pages: cookies, roles, CSRF, headers; closed by default."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from server.views.studies import find_study
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-DOOR = "lore_door"
-DOOR_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
-# Read by programs, which could do nothing with a page that asks for a password.
+SIGN_IN_COOKIE = "lore_door"
+SIGN_IN_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
+# Requested by scripts, which get an error as JSON instead of a sign-in page.
 DATA = ("monitor.data", "monitor.items", "monitor.participant", "experimenter.links")
 SAFE = ("GET", "HEAD", "OPTIONS")
-EVERYBODY: tuple[Role, ...] = ("experimenter", "reader")
+ALL_ROLES: tuple[Role, ...] = ("experimenter", "reader")
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -46,7 +46,7 @@ POLICY = (
 
 
 def open_to(*roles: Role | str) -> Callable[[View], View]:
-    """Say who may use a view: roles, or `anybody`."""
+    """Declare which roles can use a view; `anybody` needs no session."""
 
     def mark(view: View) -> View:
         view.open_to = roles  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def open_to(*roles: Role | str) -> Callable[[View], View]:
 
 
 def protect(pages: Blueprint) -> None:
-    """Put the doors before every view of a blueprint."""
+    """Require authentication for every view of a blueprint."""
     pages.url_value_preprocessor(_pull)
     pages.url_defaults(_push)
     pages.before_request(_guard)
@@ -66,23 +66,23 @@ def protect(pages: Blueprint) -> None:
 
 
 def access(name: str) -> Access:
-    """The doors of one study."""
-    found: Access = current_app.extensions["access"][name]
-    return found
+    """The authentication service of one study."""
+    service: Access = current_app.extensions["access"][name]
+    return service
 
 
 def session_cookie(name: str) -> str:
-    """Where a browser keeps an experimenter's token."""
+    """Name of the cookie that holds an experimenter's session token."""
     return f"lore_monitor_{name}"
 
 
 def link_cookie(name: str) -> str:
-    """Where a browser keeps the token of a link for looking."""
+    """Name of the cookie that holds the token of a view-only link."""
     return f"lore_view_{name}"
 
 
 def keep(response: AnyResponse, cookie: str, token: str, days: int, strict: bool = False) -> None:
-    """Give the browser a token that scripts and other sites cannot use."""
+    """Set a cookie with a token that scripts and other sites cannot use."""
     response.set_cookie(
         cookie,
         token,
@@ -95,19 +95,19 @@ def keep(response: AnyResponse, cookie: str, token: str, days: int, strict: bool
 
 
 def session_of(name: str) -> ExperimenterSession | None:
-    """Who is looking at this study's pages; an experimenter's own session comes first."""
+    """The visitor's session for a study; an experimenter's takes precedence over a link's."""
     own = request.cookies.get(session_cookie(name))
-    found = access(name).session(own) if own else None
-    if found is None:
+    session = access(name).session(own) if own else None
+    if session is None:
         link = request.cookies.get(link_cookie(name))
-        found = access(name).reader(link) if link else None
-    return found
+        session = access(name).reader(link) if link else None
+    return session
 
 
-def door_token() -> str:
-    """What the sign-in form must carry: the same as a cookie that only our pages set."""
-    token = request.cookies.get(DOOR, "")
-    return token if DOOR_TOKEN.fullmatch(token) else secrets.token_urlsafe(24)
+def sign_in_token() -> str:
+    """CSRF token of the sign-in form; must equal a cookie that only our own pages set."""
+    token = request.cookies.get(SIGN_IN_COOKIE, "")
+    return token if SIGN_IN_TOKEN.fullmatch(token) else secrets.token_urlsafe(24)
 
 
 def _pull(endpoint: str | None, values: dict[str, Any] | None) -> None:
@@ -123,10 +123,10 @@ def _push(endpoint: str, values: dict[str, Any]) -> None:
 def _guard() -> AnyResponse | None:
     roles = getattr(current_app.view_functions[request.endpoint or ""], "open_to", ())
     g.session = session_of(g.served.study.name) if "served" in g else None
-    if request.method not in SAFE and not _from_here():
+    if request.method not in SAFE and not _same_origin():
         abort(403)
     if "anybody" in roles:
-        if request.method not in SAFE and not _matches(request.cookies.get(DOOR)):
+        if request.method not in SAFE and not _matches(request.cookies.get(SIGN_IN_COOKIE)):
             abort(403)
         return None
     if g.session is None:
@@ -144,8 +144,8 @@ def _wants_data() -> bool:
     return request.endpoint in DATA or request.headers.get("X-Monitor") == "1"
 
 
-def _from_here() -> bool:
-    """Whether the browser says that one of our own pages sent this."""
+def _same_origin() -> bool:
+    """Whether, according to the browser, one of our own pages sent the request."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None and site not in ("same-origin", "none"):
         return False
@@ -153,35 +153,35 @@ def _from_here() -> bool:
     return origin is None or requests.host_of(origin) == request.host
 
 
-def _matches(wanted: str | None) -> bool:
-    given = request.form.get("csrf", "")
-    return bool(wanted) and hmac.compare_digest(given.encode(), (wanted or "").encode())
+def _matches(expected: str | None) -> bool:
+    token = request.form.get("csrf", "")
+    return bool(expected) and hmac.compare_digest(token.encode(), (expected or "").encode())
 
 
 def _http_error(error: HTTPException) -> AnyResponse:
-    words = {
+    messages = {
         401: "Please sign in first.",
-        403: "You may not do this, or the page was too old. Go back, load it anew and try again.",
-        404: "There is nothing at this address.",
+        403: "You do not have permission, or the page has expired. Reload the page and try again.",
+        404: "Page not found.",
     }
-    return _told(words.get(error.code or 500, error.name), error.code or 500)
+    return _error_response(messages.get(error.code or 500, error.name), error.code or 500)
 
 
 def _store_error(error: StoreError) -> AnyResponse:
     errors.log_once(error)
-    return _told(f"{error.meaning} {error.advice} Nothing was changed.", 503)
+    return _error_response(f"{error.meaning} {error.advice} Nothing was changed.", 503)
 
 
-def _told(words: str, code: int) -> AnyResponse:
+def _error_response(message: str, code: int) -> AnyResponse:
     if _wants_data():
-        return make_response(jsonify(problem=words), code)
+        return make_response(jsonify(problem=message), code)
     back = url_for("experimenter.studies")
-    return make_response(render_template("monitor/problem.html", words=words, back=back), code)
+    return make_response(render_template("monitor/problem.html", words=message, back=back), code)
 
 
 def _headers(response: Response) -> Response:
     response.headers["Content-Security-Policy"] = POLICY
-    # With no referrer at all, forms would carry no origin to check.
+    # With no referrer at all, forms would not send the origin that `_same_origin` needs.
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["X-Frame-Options"] = "DENY"
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"

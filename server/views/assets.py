@@ -1,4 +1,4 @@
-"""Scripts and styles: addresses that change with their content, so that browsers may keep them."""
+"""Scripts and styles: URLs that change with their content, so that browsers can cache them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from flask import Flask, Response, request, url_for
 from server.study.config import LIGHT_GREY
 from server.study.contrast import palette
 
-# For addresses that change with their content.
+# For URLs that change with their content.
 KEPT = f"public, max-age={365 * 86400}, immutable"
-# Pictures are packed already.
-PACKABLE = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
+# Images are compressed already.
+COMPRESSIBLE = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
 
 
 def install(app: Flask) -> None:
-    """Give templates `asset(name)`, and static files headers that let them be kept."""
+    """Give templates `asset(name)`, and static files headers that let browsers cache them."""
     versions: dict[str, str] = {}
-    packed: dict[str, bytes] = {}
+    compressed: dict[str, bytes] = {}
     assert app.static_folder is not None
     folder = Path(app.static_folder)
 
@@ -31,11 +31,11 @@ def install(app: Flask) -> None:
         return url_for("static", filename=name, v=versions[name])
 
     app.jinja_env.globals.update(asset=asset, palette=palette, LIGHT_GREY=LIGHT_GREY)
-    app.after_request(_keeping(packed))
+    app.after_request(_caching(compressed))
 
 
-def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
-    def keep(response: Response) -> Response:
+def _caching(compressed: dict[str, bytes]) -> Callable[[Response], Response]:
+    def cache(response: Response) -> Response:
         if request.endpoint != "static" or response.status_code != 200:
             return response
         if "v" not in request.args:
@@ -43,16 +43,16 @@ def _keeping(packed: dict[str, bytes]) -> Callable[[Response], Response]:
             return response
         response.headers["Cache-Control"] = KEPT
         response.vary.add("Accept-Encoding")
-        if response.mimetype in PACKABLE and request.accept_encodings.quality("gzip") > 0:
-            # An address with a version always has the same content, unless somebody made it up.
+        if response.mimetype in COMPRESSIBLE and request.accept_encodings.quality("gzip") > 0:
+            # The version in the URL could be forged by a client; the ETag cannot.
             name = f"{request.path}?{response.get_etag()[0]}"
             response.direct_passthrough = False
-            if name not in packed:
-                packed[name] = gzip.compress(response.get_data(), 9, mtime=0)
+            if name not in compressed:
+                compressed[name] = gzip.compress(response.get_data(), 9, mtime=0)
             response.close()
-            response.set_data(packed[name])
+            response.set_data(compressed[name])
             response.headers["Content-Encoding"] = "gzip"
             response.headers.pop("Content-Disposition", None)
         return response
 
-    return keep
+    return cache

@@ -1,4 +1,4 @@
-"""Calm pages for what goes wrong, in the study's language, each with a way on."""
+"""Error pages for participants, in the study's language, each with a link to continue."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from server.store.sqlite.errors import StoreError
 from server.study.config import Study
 
-# For addresses outside every study.
-NOBODYS = Study(title="lore-active")
+# For URLs outside every study.
+NO_STUDY = Study(title="lore-active")
 
-Answer = tuple[str, int, dict[str, str]]
+Reply = tuple[str, int, dict[str, str]]
 
 
-def store_error(error: StoreError) -> Answer:
-    """The database cannot take it now: nothing was stored, and trying again is right."""
+def store_error(error: StoreError) -> Reply:
+    """The database cannot store anything now: nothing was saved, and a retry is safe."""
     log_once(error)
-    return _calm("trouble", 503, {"Retry-After": "3"})
+    return _error_page("trouble", 503, {"Retry-After": "3"})
 
 
 def log_once(error: StoreError) -> None:
-    """Say on the terminal what is wrong; not again for everybody who meets the same error."""
+    """Log an error once, not again for every request that meets the same one."""
     last = current_app.extensions.get("last_store_error")
     database = g.served.database if g.get("served") is not None else None
     since = database.failure.since if database is not None and database.failure else None
@@ -30,26 +30,26 @@ def log_once(error: StoreError) -> None:
         current_app.logger.warning("%s", error)
 
 
-def http_error(error: HTTPException) -> Answer:
-    """Any other error, expected or not."""
+def http_error(error: HTTPException) -> Reply:
+    """Error page for any other error, expected or not."""
     code = error.code or 500
     if code == 400 and error is request.routing_exception:
-        # The request names no host that an address of ours could be made for, so there is no page.
+        # Without a valid host in the request no URL can be built, so there is no HTML page.
         return error.name, code, {"Content-Type": "text/plain; charset=utf-8"}
     kind = "unknown" if code in (404, 405) else "trouble" if code >= 500 else "error"
     headers = {}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = ", ".join(error.valid_methods or ())
-    return _calm(kind, code, headers)
+    return _error_page(kind, code, headers)
 
 
-def _calm(kind: str, code: int, headers: dict[str, str]) -> Answer:
+def _error_page(kind: str, code: int, headers: dict[str, str]) -> Reply:
     parts = request.path.split("/")
     if "served" not in g and parts[1] == "s" and len(parts) > 2:
-        # No page has this address, but it speaks of a study.
+        # No route matches this URL, but it names a study.
         g.served = current_app.extensions["studies"].get(parts[2])
     served = g.get("served")
-    settings = served.study.settings if served is not None else NOBODYS
+    settings = served.study.settings if served is not None else NO_STUDY
     if served is None and parts[1] == "s" and len(parts) > 2:
         unopened = current_app.extensions["unopened"].get(parts[2])
         settings = settings if unopened is None else unopened.study.settings
@@ -59,13 +59,13 @@ def _calm(kind: str, code: int, headers: dict[str, str]) -> Answer:
         settings=settings,
         texts=settings.texts,
         kind=kind,
-        back=_way_back(kind) if served is not None else "",
+        back=_link_back(kind) if served is not None else "",
     )
     return page, code, headers
 
 
-def _way_back(kind: str) -> str:
-    """Where the participant was, or else the study's link, which knows them by their cookie."""
+def _link_back(kind: str) -> str:
+    """URL of the participant's page, or else the study's link, which recognises their cookie."""
     token = (request.view_args or {}).get("token")
     if token and kind != "unknown":
         return url_for("participant.here", token=token)

@@ -1,4 +1,4 @@
-"""The experimenter's doors and levers: sign in and out, steer the study, exclude, share links."""
+"""The experimenter's views: sign-in, controls of the study, exclusions, view-only links."""
 
 from __future__ import annotations
 
@@ -31,68 +31,70 @@ access.protect(pages)
 @pages.get("/")
 @open_to("anybody")
 def studies() -> AnyResponse:
-    """The studies that this browser may see, and the form for one more."""
-    return _door(request.args.get("study", ""))
+    """The studies that this browser is signed in to, and the sign-in form."""
+    return _sign_in_page(request.args.get("study", ""))
 
 
 @pages.post("/sign-in")
 @open_to("anybody")
 def sign_in() -> AnyResponse:
-    """A password for a study."""
+    """Sign in to a study with its password."""
     name, password = request.form.get("study", "").strip(), request.form.get("password", "")
     address = request.remote_addr or ""
     studies, unopened = (current_app.extensions[kind] for kind in ("studies", "unopened"))
     if name in unopened or not studies:
         raise unopened.get(name, next(iter(unopened.values()))).again()
     if name not in studies:
-        # Any study's database and password do for the work that must be done.
+        # An unknown name must take as long as a wrong password: any study's hash will do.
         any_study = next(iter(studies))
         return _refused(name, access.access(any_study).refuse(password, name, address))
     old = request.cookies.get(access.session_cookie(name), "")
-    found = access.access(name).sign_in(password, request.form.get("who", ""), address, old)
-    if isinstance(found, Refused):
-        return _refused(name, found)
+    session = access.access(name).sign_in(password, request.form.get("who", ""), address, old)
+    if isinstance(session, Refused):
+        return _refused(name, session)
     response = redirect(url_for("monitor.show", study=name), 303)
-    access.keep(response, access.session_cookie(name), found.token, days=7)
-    response.delete_cookie(access.DOOR, path="/monitor")
+    access.keep(response, access.session_cookie(name), session.token, days=7)
+    response.delete_cookie(access.SIGN_IN_COOKIE, path="/monitor")
     return response
 
 
-def _refused(name: str, found: Refused) -> AnyResponse:
-    seconds = -(-found.wait_ms // 1000)
-    words = "Wrong study name or password."
+def _refused(name: str, refusal: Refused) -> AnyResponse:
+    seconds = -(-refusal.wait_ms // 1000)
+    message = "Wrong study name or password."
     if seconds:
-        start = "" if found.why == "wait" else words + " "
-        words = f"{start}Too many wrong passwords: please wait {_spoken(seconds)} and try again."
-    response = _door(name, words, 429 if found.why == "wait" else 403)
+        start = "" if refusal.why == "wait" else message + " "
+        message = (
+            f"{start}Too many wrong passwords: please wait {_duration(seconds)} and try again."
+        )
+    response = _sign_in_page(name, message, 429 if refusal.why == "wait" else 403)
     if seconds:
         response.headers["Retry-After"] = str(seconds)
     return response
 
 
-def _spoken(seconds: int) -> str:
+def _duration(seconds: int) -> str:
     if seconds < 90:
-        return f"{seconds} seconds"
+        return f"{seconds} second" if seconds == 1 else f"{seconds} seconds"
     return f"{-(-seconds // 60)} minutes"
 
 
-def _door(name: str, words: str = "", code: int = 200) -> AnyResponse:
-    token = access.door_token()
+def _sign_in_page(name: str, message: str = "", code: int = 200) -> AnyResponse:
+    token = access.sign_in_token()
     known = [
-        one
-        for one in current_app.extensions["studies"].values()
-        if access.session_of(one.study.name) is not None
+        served
+        for served in current_app.extensions["studies"].values()
+        if access.session_of(served.study.name) is not None
     ]
-    page = render_template("monitor/door.html", csrf=token, name=name, words=words, known=known)
+    page = render_template("monitor/door.html", csrf=token, name=name, words=message, known=known)
     response = make_response(page, code)
-    access.keep(response, access.DOOR, token, days=1, strict=True)
+    access.keep(response, access.SIGN_IN_COOKIE, token, days=1, strict=True)
     return response
 
 
 @pages.post("/<study>/sign-out")
 @open_to("experimenter")
 def sign_out() -> AnyResponse:
-    """End this session."""
+    """Sign out of a study."""
     cookie = access.session_cookie(g.served.study.name)
     access.access(g.served.study.name).sign_out(request.cookies[cookie])
     response = redirect(url_for("experimenter.studies"), 303)
@@ -103,19 +105,19 @@ def sign_out() -> AnyResponse:
 @pages.post("/<study>/control/<action>")
 @open_to("experimenter")
 def control(action: str) -> AnyResponse:
-    """Start, pause, resume, stop, reopen; set the budget or the trials of each person."""
-    levers: Control = g.served.control
+    """Start, pause, resume, stop, reopen; set the budget or the trials per participant."""
+    controls: Control = g.served.control
     who = g.session.who
     try:
         if action == "budget":
-            levers.extend(who, _whole("answers"), _whole("participants"))
+            controls.extend(who, _whole("answers"), _whole("participants"))
         elif action == "trials":
-            levers.set_trials(who, _whole("trials"))
+            controls.set_trials(who, _whole("trials"))
         elif action == "stop":
             reason = request.form.get("reason", "").strip()[:1000]
-            levers.stop(who, reason or "Stopped by the experimenter.")
+            controls.stop(who, reason or "Stopped by the experimenter.")
         elif action in ("start", "pause", "resume", "reopen"):
-            getattr(levers, action)(who)
+            getattr(controls, action)(who)
         else:
             abort(404)
     except InvalidParameter as error:
@@ -126,10 +128,10 @@ def control(action: str) -> AnyResponse:
 @pages.post("/<study>/participants/<int:number>/<any(exclude, restore):act>")
 @open_to("experimenter")
 def exclusion(number: int, act: str) -> AnyResponse:
-    """Leave somebody out of the model, or take them back in; a reason is asked for."""
+    """Exclude a participant from the model, or include them again; a reason is required."""
     reason = request.form.get("reason", "").strip()
     if not reason:
-        return _problem("Please give a reason: it goes into the log.")
+        return _problem("Please give a reason; it is kept in the activity log.")
     try:
         getattr(g.served.control, act)(g.session.who, number, reason)
     except InvalidParameter as error:
@@ -140,14 +142,14 @@ def exclusion(number: int, act: str) -> AnyResponse:
 @pages.post("/<study>/participants/<int:number>/effect")
 @open_to("experimenter")
 def effect(number: int) -> AnyResponse:
-    """What excluding somebody would change: lines of JSON while it is computed."""
+    """Stream, as lines of JSON, what excluding a participant would change."""
     try:
-        found = exclusion_effect.lines(g.served.study.folder, number)
+        lines = exclusion_effect.lines(g.served.study.folder, number)
     except exclusion_effect.AlreadyComputing as error:
         return _problem(str(error))
-    response = Response(found, mimetype="application/jsonl")
+    response = Response(lines, mimetype="application/jsonl")
     response.headers["Cache-Control"] = "private, no-store"
-    # For proxies that would collect the lines before they pass them on.
+    # Tells proxies not to buffer the lines.
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
@@ -155,25 +157,25 @@ def effect(number: int) -> AnyResponse:
 @pages.post("/<study>/links")
 @open_to("experimenter")
 def make_link() -> AnyResponse:
-    """A new link for looking."""
+    """Create a view-only link."""
     name = g.served.study.name
     token = access.access(name).make_link(g.session.who, request.form.get("label", ""))
-    # Without a host: the one that a request names is anybody's word. The page knows its own.
+    # Without the host, which the client could forge in its request; the page adds its own.
     return make_response(jsonify(address=url_for("monitor.view", token=token)), 201)
 
 
 @pages.get("/<study>/links")
 @open_to("experimenter")
 def links() -> AnyResponse:
-    """All links for looking that there are."""
-    found = access.access(g.served.study.name).links()
-    return jsonify(links=[one.__dict__ for one in found])
+    """List all view-only links."""
+    links = access.access(g.served.study.name).links()
+    return jsonify(links=[link.__dict__ for link in links])
 
 
 @pages.post("/<study>/links/<int:number>/revoke")
 @open_to("experimenter")
 def revoke_link(number: int) -> AnyResponse:
-    """Shut a link."""
+    """Revoke a view-only link."""
     try:
         access.access(g.served.study.name).revoke_link(g.session.who, number)
     except InvalidParameter as error:
@@ -186,14 +188,14 @@ def _whole(name: str) -> int:
 
 
 def _done() -> AnyResponse:
-    """It has happened; the page's script wants to know, a plain form goes back."""
+    """Acknowledge an action: JSON for the page's script, a redirect for a plain form."""
     if request.headers.get("X-Monitor"):
         return jsonify(done=True)
     return redirect(url_for("monitor.show"), 303)
 
 
-def _problem(words: str) -> AnyResponse:
+def _problem(message: str) -> AnyResponse:
     if request.headers.get("X-Monitor"):
-        return make_response(jsonify(problem=words), 409)
-    page = render_template("monitor/problem.html", words=words, back=url_for("monitor.show"))
+        return make_response(jsonify(problem=message), 409)
+    page = render_template("monitor/problem.html", words=message, back=url_for("monitor.show"))
     return make_response(page, 409)

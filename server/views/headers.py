@@ -1,13 +1,13 @@
-"""The headers that every response carries: pages, files, errors, and the server's own words."""
+"""Security headers of every response: pages, files and errors."""
 
 from __future__ import annotations
 
-# Recruiting services show studies in frames.
+# Recruitment sites show studies in frames.
 PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src "
     "'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors *"
 )
-# For what is no page: whatever a file pretends to be, nothing in it runs.
+# For everything but pages: even if a file is disguised as HTML, none of its scripts run.
 SHUT = "default-src 'none'; frame-ancestors 'none'; sandbox"
 SAFE = {
     "Content-Security-Policy": PAGES,
@@ -17,5 +17,5 @@ SAFE = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-# Plot puts one <style> into each chart; with the class name `plot` its text is always this one.
+# Plot adds a <style> to each chart; with the class name `plot` its text, and so its hash, is fixed.
 PLOT_STYLE = "'sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM='"

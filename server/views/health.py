@@ -1,4 +1,4 @@
-"""The address /health: whether answers can be stored, for uptime services and the supervisor."""
+"""The endpoint /health: whether answers can be stored, for uptime monitors and the supervisor."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from werkzeug.wrappers import Response as AnyResponse
 from server.monitor.figures import SILENT_MS
 from server.status.health import Checkup, StorageState
 
-# How long requests have been waiting without one being finished; the server says so.
+# WSGI key, set by the server: for how long requests have been waiting without any being finished.
 STALLED = "lore_active.stalled"
 
 
 def install(app: Flask, clock: Callable[[], int]) -> None:
-    """Give the application its address, and every study its checkup."""
+    """Register /health, and a checkup for every study."""
+    studies = app.extensions["studies"]
     app.extensions["checkups"] = {
-        name: Checkup(one.database, clock) for name, one in app.extensions["studies"].items()
+        name: Checkup(served.database, clock) for name, served in studies.items()
     }
     app.add_url_rule("/health", view_func=health)
 
 
 def health() -> tuple[AnyResponse, int]:
-    """Always at once; 503 while answers of some study cannot be stored. Names no study."""
+    """Report health without delay; 503 while any study cannot store answers. Names no study."""
     states = [checkup.state() for checkup in current_app.extensions["checkups"].values()]
     for unopened in current_app.extensions["unopened"].values():
         states.append(StorageState("failed", type(unopened.error), 0.0, None))
-    ok = all(one.writer == "ok" for one in states)
-    told = {
+    ok = all(state.writer == "ok" for state in states)
+    report = {
         "ok": ok,
-        "studies": [_told(one) for one in states],
+        "studies": [_study_report(state) for state in states],
         "stalled_seconds": round(request.environ.get(STALLED, 0.0), 1),
     }
-    return jsonify(told), 200 if ok else 503
+    return jsonify(report), 200 if ok else 503
 
 
-def _told(state: StorageState) -> dict[str, Any]:
+def _study_report(state: StorageState) -> dict[str, Any]:
     age = state.heartbeat_seconds
     worker = "unknown" if age is None else "silent" if age * 1000 > SILENT_MS else "alive"
-    told: dict[str, Any] = {"writer": state.writer}
+    report: dict[str, Any] = {"writer": state.writer}
     if state.error is not None:
-        told |= {"error": state.error.name, "for_seconds": round(state.seconds, 1)}
-    return told | {
+        report |= {"error": state.error.name, "for_seconds": round(state.seconds, 1)}
+    return report | {
         "worker": worker,
         "heartbeat_seconds": None if age is None else round(age, 1),
     }

@@ -1,4 +1,4 @@
-"""The page at the server's own address: the studies that may be listed there, and their state."""
+"""The server's start page: the listed studies and their states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.store import collection
 from server.store.sqlite.errors import StoreError
 from server.study.config import LoadedStudy
 
-WORDS = {
+LABELS = {
     "open": "open",
     "paused": "paused",
     "stopped": "closed",
@@ -26,38 +26,43 @@ PILLS = {"open": "running", "paused": "paused", "error": "paused"}
 
 @dataclass(frozen=True)
 class Listed:
-    """A study on the page; `rehearsal` if answers are only for trying it out."""
+    """A study on the start page; `rehearsal` if its answers do not count as data."""
 
     study: LoadedStudy
     state: str
     rehearsal: bool
 
     @property
-    def words(self) -> str:
-        """Its state as visitors read it."""
-        return WORDS[self.state]
+    def label(self) -> str:
+        """The state as visitors read it."""
+        return LABELS[self.state]
 
     @property
     def pill(self) -> str:
-        """The class of the state's mark."""
+        """CSS class of the state's label."""
         return PILLS.get(self.state, "stopped")
 
 
 def install(app: Flask, clock: Callable[[], int]) -> None:
-    """Give the application its first page."""
+    """Register the start page."""
 
     @app.get("/")
     def home() -> str:
-        """The studies that may be listed: to visitors on this machine, or to everybody."""
-        known = {name: one.study for name, one in current_app.extensions["studies"].items()}
-        known |= {name: one.study for name, one in current_app.extensions["unopened"].items()}
-        to = ("everywhere", "locally") if _is_local() else ("everywhere",)
-        shown = [_listed(one, clock()) for one in known.values() if one.settings.listed in to]
-        return render_template("home.html", studies=shown)
+        """The start page: the studies that are listed for this visitor."""
+        extensions = current_app.extensions
+        studies = {name: served.study for name, served in extensions["studies"].items()}
+        studies |= {name: unopened.study for name, unopened in extensions["unopened"].items()}
+        visible = ("everywhere", "locally") if _is_local() else ("everywhere",)
+        listed = [
+            _listed(study, clock())
+            for study in studies.values()
+            if study.settings.listed in visible
+        ]
+        return render_template("home.html", studies=listed)
 
 
 def _is_local() -> bool:
-    """Whether the visitor is on this machine and means it: a proxy's visitors name another host."""
+    """Whether the visitor is on this machine; visitors through a proxy name another host."""
     try:
         host = urlsplit(f"//{request.host}").hostname or ""
         from_here = ipaddress.ip_address(request.remote_addr or "").is_loopback

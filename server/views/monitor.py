@@ -1,4 +1,4 @@
-"""The monitor's pages: the page itself, its data and items, exports, the way in for lookers."""
+"""The monitor's views: page, data, items, downloads, and entry by view-only links."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
 from server.study.items.display import stimulus_name
 from server.views import access
-from server.views.access import EVERYBODY, open_to
+from server.views.access import ALL_ROLES, open_to
 
 pages = Blueprint("monitor", __name__, url_prefix="/monitor/<study>")
 access.protect(pages)
 
 
 @pages.get("/")
-@open_to(*EVERYBODY)
+@open_to(*ALL_ROLES)
 def show() -> str:
-    """The monitor."""
+    """The monitor page."""
     return render_template(
         "monitor/monitor.html",
         study=g.served.study,
         session=g.session,
         steers=g.session.role == "experimenter",
         exports=DOWNLOADS.values(),
-        limits={name: most for name, (_, most) in LIMITS.items()},
+        limits={name: maximum for name, (_, maximum) in LIMITS.items()},
     )
 
 
 @pages.get("/data")
-@open_to(*EVERYBODY)
+@open_to(*ALL_ROLES)
 def data() -> AnyResponse:
     """Everything that changes, as JSON; 304 while nothing is new."""
     name = g.served.study.name
-    watch: Feed = current_app.extensions["watch"][name]
-    # This process knows by itself: what cannot be stored cannot be read from the database either.
+    feed: Feed = current_app.extensions["watch"][name]
+    # From this process, because a storage error could not be read from the database.
     error = current_app.extensions["checkups"][name].state().error
-    update = watch.update(g.session.role == "experimenter", error)
+    update = feed.update(g.session.role == "experimenter", error)
     packed = request.accept_encodings.quality("gzip") > 0
     response = Response(update.packed if packed else update.plain, mimetype="application/json")
     if packed:
         response.headers["Content-Encoding"] = "gzip"
     response.headers["Vary"] = "Accept-Encoding, Cookie"
-    # Kept by this browser only, and asked about each time.
+    # Cached by this browser only, and revalidated each time.
     response.headers["Cache-Control"] = "private, no-cache"
     response.set_etag(update.version)
     return response.make_conditional(request)
 
 
 @pages.get("/items")
-@open_to(*EVERYBODY)
+@open_to(*ALL_ROLES)
 def items() -> dict[str, object]:
-    """The items, which never change: what each is called, and where its file is."""
+    """Keys, labels and file URLs of the items, which never change."""
     study = g.served.study
     return {
         "items": [
@@ -85,14 +85,14 @@ def items() -> dict[str, object]:
 
 
 @pages.get("/participants/<int:number>")
-@open_to(*EVERYBODY)
+@open_to(*ALL_ROLES)
 def participant(number: int) -> AnyResponse:
     """One participant's session in detail, as JSON."""
-    watch: Feed = current_app.extensions["watch"][g.served.study.name]
-    found = watch.session(number, g.session.role == "experimenter")
-    if found is None:
+    feed: Feed = current_app.extensions["watch"][g.served.study.name]
+    session = feed.session(number, g.session.role == "experimenter")
+    if session is None:
         abort(404)
-    response = jsonify(found)
+    response = jsonify(session)
     response.headers["Cache-Control"] = "private, no-store"
     return response
 
@@ -100,20 +100,21 @@ def participant(number: int) -> AnyResponse:
 @pages.get("/export/<name>")
 @open_to("experimenter")
 def export(name: str) -> Response:
-    """A file to keep."""
-    found = DOWNLOADS.get(name)
-    if found is None:
+    """Download a file of the study's data."""
+    download = DOWNLOADS.get(name)
+    if download is None:
         abort(404)
     study = g.served.study
-    response = Response(found.write(g.served.database, study), mimetype=found.mimetype)
-    response.headers["Content-Disposition"] = f'attachment; filename="{study.name}-{found.name}"'
+    response = Response(download.write(g.served.database, study), mimetype=download.mimetype)
+    filename = f"{study.name}-{download.name}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
     return response
 
 
 @pages.get("/view/<token>")
 @open_to("anybody")
 def view(token: str) -> AnyResponse:
-    """A link for looking: remembered by the browser, so that its address is not passed on."""
+    """Open a view-only link; its token moves to a cookie, so that the URL is not passed on."""
     name = g.served.study.name
     if access.access(name).reader(token) is None:
         abort(404)

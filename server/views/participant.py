@@ -1,4 +1,4 @@
-"""The participant's pages: one address for where they are, one for each thing they can do."""
+"""The participant's views: one URL for the current page, and one for each action."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from server.views.studies import find_study
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
 SIDES = get_args(Side)
-# What a page without scripts is told in its address; all else can be seen from where they are.
+# Notes that a page without scripts gets through its URL; all others follow from the state.
 NOTES: tuple[Note, ...] = ("timed_out", "not_taken")
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
@@ -56,22 +56,22 @@ def _push(endpoint: str, values: dict[str, Any]) -> None:
 
 @pages.get("/")
 def arrive() -> AnyResponse:
-    """The link that is given out."""
+    """The recruitment link."""
     try:
         secret = current_app.extensions["bots_secret"]
         bot = simulated.is_bot(request.headers.get(simulated.HEADER), secret)
     except simulated.WrongSecret:
         abort(403)
-    found = g.served.service.arrive(
+    outcome = g.served.service.arrive(
         request.args.to_dict(), request.cookies.get(COOKIE), request.user_agent.string, bot
     )
-    if isinstance(found, Rejected):
-        return make_response(_message(found.kind, found.code, found.address))
-    response = redirect(url_for("participant.here", token=found.token), 303)
-    # A convenience only: inside another site's frame it is blocked, and the address does as well.
+    if isinstance(outcome, Rejected):
+        return make_response(_message(outcome.kind, outcome.code, outcome.address))
+    response = redirect(url_for("participant.here", token=outcome.token), 303)
+    # Optional: inside another site's frame it is blocked, and the token in the URL is enough.
     response.set_cookie(
         COOKIE,
-        found.token,
+        outcome.token,
         max_age=COOKIE_SECONDS,
         path=url_for("participant.arrive"),
         httponly=True,
@@ -83,7 +83,7 @@ def arrive() -> AnyResponse:
 
 @pages.get("/p/<token>")
 def here(token: str) -> str:
-    """Where this participant is; `after` says what became of their answer, if no script does."""
+    """The current page; without scripts, `after` names the note about the last answer."""
     stage, after = _or_unknown(lambda: g.served.service.visit(token)), request.args.get("after")
     if stage.kind in ("practice", "trial") and after in NOTES:
         stage = replace(stage, note=after)
@@ -92,59 +92,59 @@ def here(token: str) -> str:
 
 @pages.get("/p/<token>/look")
 def look(token: str) -> str:
-    """Where this participant is, for a page that waits until the study goes on."""
+    """The current page, for a paused page that polls until the study resumes."""
     visit = request.args.get("visit", type=int)
     return _page(_or_unknown(lambda: g.served.service.look(token, visit)))
 
 
 @pages.get("/p/<token>/elsewhere")
 def elsewhere(token: str) -> str:
-    """For a window that a newer one has replaced."""
+    """The page for a window that a newer one has replaced."""
     return _page(Screen("elsewhere", token, 0))
 
 
 @pages.post("/p/<token>/consent")
 def consent(token: str) -> Reply:
-    """They agree or decline."""
+    """Give or decline consent."""
     agreed = request.form.get("agreed") == "yes"
     return _next(_or_unknown(lambda: g.served.service.consent(token, agreed, _visit())))
 
 
 @pages.post("/p/<token>/leave")
 def leave(token: str) -> Reply:
-    """They have declined, and mean it."""
+    """Confirm declining."""
     return _next(_or_unknown(lambda: g.served.service.leave(token)))
 
 
 @pages.post("/p/<token>/reconsider")
 def reconsider(token: str) -> Reply:
-    """They have declined, and changed their mind."""
+    """Undo declining."""
     return _next(_or_unknown(lambda: g.served.service.reconsider(token)))
 
 
 @pages.post("/p/<token>/begin")
 def begin(token: str) -> Reply:
-    """They have read the instructions."""
+    """Start after the instructions."""
     return _next(_or_unknown(lambda: g.served.service.begin(token, _visit())))
 
 
 @pages.post("/p/<token>/rest")
 def rest(token: str) -> Reply:
-    """They continue from a page between questions."""
+    """Continue from a page between questions."""
     done = request.form.get("done", type=int, default=0)
     return _next(_or_unknown(lambda: g.served.service.rest(token, done, _visit())))
 
 
 @pages.post("/p/<token>/feedback")
 def feedback(token: str) -> Reply:
-    """They may leave a comment."""
+    """Store a comment and finish."""
     text = request.form.get("text", "")
     return _next(_or_unknown(lambda: g.served.service.feedback(token, text)))
 
 
 @pages.post("/p/<token>/answer")
 def answer(token: str) -> Reply:
-    """An answer to the question they hold."""
+    """Store the answer to the current question."""
     side = request.form.get("side", "")
     if side not in SIDES:
         abort(400)
@@ -164,7 +164,7 @@ def answer(token: str) -> Reply:
 
 @pages.get("/surroundings.css")
 def surroundings() -> Response:
-    """The colours that go with the study's background; its address changes with it."""
+    """Colours that match the study's background; the URL changes with it."""
     colours = asdict(palette(g.served.study.settings.trial.background))
     rules = [f"color-scheme: only {colours.pop('scheme')}"]
     rules += [f"--{name.replace('_', '-')}: {value}" for name, value in colours.items()]
@@ -176,17 +176,17 @@ def surroundings() -> Response:
 
 @pages.get("/stimulus/<name>")
 def stimulus(name: str) -> Response:
-    """An item's file, under a name that tells nothing about it."""
+    """An item's file, under a name that reveals nothing about it."""
     if name not in g.served.faces.files:
         abort(404)
     file, kind = g.served.faces.files[name]
-    # Looked at once more: since the study was opened, a link out of it may have taken its place.
+    # Checked again: since the study was opened, a symbolic link may have replaced the file.
     if not file.is_file() or file.resolve() != file:
         abort(404)
     response = send_file(file, mimetype=kind, conditional=True, max_age=86400)
     response.headers["Content-Security-Policy"] = SHUT
     response.headers["Cache-Control"] = "private, max-age=86400, immutable"
-    # Where the file lies, and its true name, are nobody's business.
+    # Must not reveal the file's name.
     response.headers.pop("Content-Disposition", None)
     return response
 
@@ -199,17 +199,17 @@ def _or_unknown(act: Callable[[], Screen]) -> Screen:
 
 
 def _visit() -> int | None:
-    """Which window a form was sent from."""
+    """The window that a form was sent from."""
     return request.form.get("visit", type=int)
 
 
 def _next(stage: Screen) -> Reply:
-    """The next part of the page for htmx; a redirect for everybody else, so that reload is safe."""
+    """The next page: a fragment for htmx, otherwise a redirect, so that reloading is safe."""
     if request.headers.get("HX-Request"):
         page = _page(stage)
         return (page, NOT_TAKEN) if stage.note == "not_taken" and stage.trial else page
-    # The second half of a double click comes from a page that its first half has replaced already:
-    # where it changes nothing there is no other window to speak of.
+    # The second request of a double click comes from a page that the first has already replaced:
+    # if nothing was refused, there is no other window to point out.
     if stage.kind == "elsewhere" and stage.note:
         return redirect(url_for("participant.elsewhere", token=stage.participant), 303)
     after = stage.note if stage.note in NOTES else None
@@ -231,7 +231,7 @@ def _page(stage: Screen) -> str:
 
 
 def _map() -> ClosingMap | None:
-    """The map so far, for those who cannot be led by it any more."""
+    """The current map, only for participants whose answers it can no longer influence."""
     if not g.served.study.settings.completion.show_map:
         return None
     return closing_map(g.served.database, g.served.study)

@@ -1,4 +1,4 @@
-"""Requests as they come from outside, bounded before any view reads them."""
+"""Validate and bound incoming requests before any view reads them."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from flask import Flask, Request
 from werkzeug.exceptions import UnsupportedMediaType
 from werkzeug.routing import IntegerConverter, Map
 
-LARGEST_REQUEST = 64 * 1024
-# No row has a higher number, and SQLite could not be asked for one.
-HIGHEST_NUMBER = 2**53
+MAX_REQUEST_BYTES = 64 * 1024
+# No row has a higher number, and SQLite's integers are bounded.
+MAX_NUMBER = 2**53
 MAX_TIMINGS = 8000
-# Everything printable stays as it is; quoting what is quoted already would change it.
+# Printable characters stay as they are: quoting them again would change what they mean.
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
-class Asked(Request):
-    """A request without files, and whose query holds nothing but printable ASCII.
+class BoundedRequest(Request):
+    """A request without file uploads, whose query consists of printable ASCII only.
 
-    The rest is percent-encoded: Werkzeug takes a query for UTF-8, which it need not be.
+    Other characters are percent-encoded, because Werkzeug assumes that a query is valid UTF-8.
     """
 
-    def __init__(self, environ: dict[str, Any], *more: Any, **named: Any) -> None:
+    def __init__(self, environ: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         query = environ.get("QUERY_STRING", "")
         if not (query.isascii() and query.isprintable()):
             environ["QUERY_STRING"] = quote(query.encode("latin-1", "replace"), safe=PRINTABLE)
-        super().__init__(environ, *more, **named)
+        super().__init__(environ, *args, **kwargs)
 
-    def _get_file_stream(self, *about: Any, **more: Any) -> Any:
+    def _get_file_stream(self, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedMediaType
 
 
 class Number(IntegerConverter):
-    """A whole number in an address."""
+    """Converter for a whole number in a URL."""
 
-    def __init__(self, map: Map, *more: Any, **named: Any) -> None:
-        super().__init__(map, *more, **{"max": HIGHEST_NUMBER, **named})
+    def __init__(self, map: Map, *args: Any, **kwargs: Any) -> None:
+        super().__init__(map, *args, **{"max": MAX_NUMBER, **kwargs})
 
 
 def bound(app: Flask) -> None:
-    """Let the application take only what it can use; before its routes are registered."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
-    app.request_class = Asked
+    """Install the bounds in an application, before its routes are registered."""
+    app.config["MAX_CONTENT_LENGTH"] = MAX_REQUEST_BYTES
+    app.request_class = BoundedRequest
     app.url_map.converters["int"] = Number
 
 
 def host_of(origin: str) -> str | None:
-    """The host (and port) that an Origin names; None if it names none."""
+    """Host (and port) of an Origin header; None if it has none."""
     try:
         return urlsplit(origin).netloc or None
-    except ValueError:  # brackets that hold no address
+    except ValueError:  # brackets around something that is not an IPv6 address
         return None
 
 
 def timings(text: str) -> dict[str, Any] | None:
-    """What a page measured; anything else than a small, sound JSON object is left out."""
+    """Parse a page's timings; None for anything but a small, valid JSON object."""
     if len(text) > MAX_TIMINGS:
         return None
     try:
-        found = json.loads(text, parse_constant=lambda word: None)
-        # What cannot be written again (numbers beyond all bounds, halves of letters) is not stored.
-        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+        value = json.loads(text, parse_constant=lambda constant: None)
+        # Values that cannot be serialised again (infinities, lone surrogates) are not stored.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def milliseconds(value: Any) -> float | None:
-    """A duration that somebody may have taken."""
+    """A plausible duration in milliseconds; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value < 1e9 and math.isfinite(value) else None

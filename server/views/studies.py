@@ -1,4 +1,4 @@
-"""The studies that an application serves, and finding the one that a request is about."""
+"""The studies that an application serves, and the lookup for a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from server.study.items.display import DisplayItems
 
 @dataclass(frozen=True)
 class Served:
-    """A study as the pages use it."""
+    """A served study with everything that the views need."""
 
     study: LoadedStudy
     database: Database
@@ -40,11 +40,11 @@ class Unopened:
 
 
 def find_study(name: str) -> Served:
-    """The study of that name, or a page that says there is none."""
-    found: Served | None = current_app.extensions["studies"].get(name)
-    if found is None and name in current_app.extensions["unopened"]:
+    """Look up a study by name; an unknown name gives a 404 page."""
+    served: Served | None = current_app.extensions["studies"].get(name)
+    if served is None and name in current_app.extensions["unopened"]:
         raise current_app.extensions["unopened"][name].again()
-    if found is None:
+    if served is None:
         abort(404)
-    g.served = found
-    return found
+    g.served = served
+    return served

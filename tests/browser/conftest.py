@@ -42,13 +42,13 @@ def chromium():
         browser.close()
 
 
-# No test has a shorter patience of its own.
+# No test sets a shorter timeout.
 expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture
 def window(chromium):
-    """Call with playwright's options; gives a browser context of its own, closed afterwards."""
+    """Call with playwright's options; returns a new browser context, closed afterwards."""
     opened = []
 
     def open_window(**options):
@@ -63,7 +63,7 @@ def window(chromium):
 
 @pytest.fixture
 def serve():
-    """Call with study folders and options; gives a LiveServer that is closed after the test."""
+    """Call with study folders and options; returns a LiveServer that is closed after the test."""
     servers: list[LiveServer] = []
 
     def start(*folders, **options):

@@ -1,4 +1,4 @@
-"""Pictures of every page of a participant, for docs/: `python -m tests.browser.screenshots`."""
+"""Screenshots of every participant page, for docs/: `python -m tests.browser.screenshots`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last pages: the code, the way back, and what the study was about."""
+"""The closing pages: completion code, automatic return, debriefing."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_the_code_is_copied_and_that_is_said(window, serve, tmp_path):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     walk = Walk(context, f"{server.address}/s/words/")
     walk.until("finished")
-    walk.page.get_by_role("button", name="Copy the code").click()
-    expect(walk.page.locator("#announcement")).to_have_text("The code is copied.")
-    expect(walk.page.locator(".copying span")).to_have_text("The code is copied.")
+    walk.page.get_by_role("button", name="Copy code").click()
+    expect(walk.page.locator("#announcement")).to_have_text("Code copied.")
+    expect(walk.page.locator(".copying span")).to_have_text("Code copied.")
     assert walk.page.evaluate("() => navigator.clipboard.readText()") == "C1-A2-B3"
     assert walk.axe() == [] and walk.complaints == []
 
@@ -45,11 +45,11 @@ def test_it_is_copied_inside_a_frame_that_may_not(window, serve, tmp_path, recru
     frame.get_by_role("button", name="I agree").click()
     frame.get_by_role("button", name="Begin").click()
     frame.locator(".trial[data-state=open] [value=left]").click()
-    copy = frame.get_by_role("button", name="Copy the code")
+    copy = frame.get_by_role("button", name="Copy code")
     refused = copy.evaluate("() => navigator.clipboard.writeText('x').then(() => 0, () => 1)")
     assert refused, "or this test would show nothing"
     copy.click()
-    expect(frame.locator(".copying span")).to_have_text("The code is copied.")
+    expect(frame.locator(".copying span")).to_have_text("Code copied.")
     page.evaluate("() => document.body.prepend(document.createElement('textarea'))")
     page.locator("textarea").focus()
     page.keyboard.press("Control+V")
@@ -64,7 +64,7 @@ def test_without_scripts_the_code_is_there_to_be_selected(window, serve, tmp_pat
     page.get_by_role("button", name="Begin").click()
     page.locator("[value=left]").click()
     expect(page.get_by_text("C1-A2-B3")).to_be_visible()
-    for name in ("Copy the code", "Stay on this page"):
+    for name in ("Copy code", "Stay on this page"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
     expect(page.get_by_role("link", name="Return to the recruitment site")).to_be_visible()
     expect(page.get_by_role("heading", name="What this study is about")).to_be_visible()
@@ -87,7 +87,7 @@ def test_the_automatic_return(window, serve, tmp_path, stays):
         assert walk.page.locator(".returning").count() == 0
         expect(walk.page.get_by_role("link", name="Return to the rec")).to_be_focused()
         assert walk.axe() == []
-        # Longer than it would have taken.
+        # Longer than the countdown.
         walk.page.wait_for_timeout(6000)
         assert "/s/words/p/" in walk.page.url
     else:
@@ -124,7 +124,7 @@ def test_the_map_can_be_seen_and_heard(window, serve, collected):  # noqa: F811
         walk = Walk(window(viewport=viewport), f"{server.address}/s/words/p/{token}")
         assert walk.kind == "finished"
         expect(walk.page.get_by_role("img", name="The map so far")).to_be_visible()
-        walk.page.get_by_text("The map as a list").click()
+        walk.page.get_by_text("Show the map as a list").click()
         assert walk.page.get_by_role("listitem").count() == 8
         assert walk.axe() == [] and walk.complaints == []
         assert walk.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
@@ -140,7 +140,7 @@ def test_enter_returns_only_where_there_is_no_code_to_copy(window, serve, tmp_pa
     walk.until("finished")
     walk.page.keyboard.press("Enter")
     if code:
-        # Whatever it began would come before this.
+        # Any effect of the click would come before this.
         walk.page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
         assert walk.kind == "finished"
     else:

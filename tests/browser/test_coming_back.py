@@ -1,4 +1,4 @@
-"""Reload, back, another tab, a lost cookie: everybody goes on where they were."""
+"""Reload, back, another tab, a lost cookie: participants continue where they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keyboard alone is enough, and focus is never lost."""
+"""Every page can be used with the keyboard alone, and focus is never lost."""
 
 from __future__ import annotations
 

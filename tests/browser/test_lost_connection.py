@@ -1,4 +1,4 @@
-"""A lost connection costs a participant nothing but time."""
+"""A lost connection delays a participant but loses no answer."""
 
 from __future__ import annotations
 

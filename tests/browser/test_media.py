@@ -1,4 +1,4 @@
-"""Sounds and films: played by keyboard, heard before they are judged."""
+"""Audio and video: played by keyboard, and played before they are judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_everything_is_played_once_by_keyboard_then_answered(window, serve, tmp_
     walk = Walk(window(), f"{server.address}/s/media/")
     at_first_trial(walk)
     assert walk.axe() == []
-    hint = walk.page.get_by_text("Please play everything once")
+    hint = walk.page.get_by_text("Please play each of them once")
     expect(hint).to_be_visible()
     walk.page.keyboard.press("ArrowLeft")
     walk.page.locator("[value=left]").click()

@@ -1,4 +1,4 @@
-"""Every lever, and what it does to somebody who is in the middle of it."""
+"""Every control of the monitor, and its effect on a participant who is under way."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ def test_a_lever_that_no_longer_fits_says_so(server, desk):
     desk.get_by_role("button", name="Pause", exact=True).click()
     server.studies["words"].control.stop("somebody else")
     desk.locator("dialog[open]").get_by_role("button", name="Pause", exact=True).click()
-    expect(desk.locator("dialog[open]").get_by_role("alert")).to_contain_text("cannot pause now")
+    alert = desk.locator("dialog[open]").get_by_role("alert")
+    expect(alert).to_contain_text("cannot be paused now")
     desk.keyboard.press("Escape")
     expect(desk.locator("#status")).to_have_text("stopped")
 

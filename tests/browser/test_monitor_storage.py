@@ -17,9 +17,9 @@ def test_the_monitor_names_what_is_wrong_while_it_is(chromium, serve, tmp_path):
     connection = server.studies["words"].database.writer._connection
     connection.execute("PRAGMA query_only = 1")
     expect(banner).to_have_text(
-        "Error: read-only. The database is read-only: no answer can be stored. Let the user who "
-        "runs the server write to study.db and its folder, and make sure that the disk is not "
-        "mounted read-only; answers are then taken again."
+        "Error: read-only. The database is read-only: answers cannot be stored. Give the user "
+        "who runs the server write access to study.db and its folder, and make sure that the disk "
+        "is not mounted read-only; answers are then stored again."
     )
     expect(banner).to_have_attribute("role", "alert")
     expect(page.locator("#headline")).to_be_visible()

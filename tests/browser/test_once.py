@@ -46,7 +46,7 @@ def test_a_new_page_settles_before_its_buttons_can_be_pressed(window, serve, tmp
     server = serve(write_study(tmp_path / "words", BARE))
     walk = Walk(window(reduced_motion="reduce"), f"{server.address}/s/words/")
     assert walk.kind == "consent"
-    # Looked at in the moment that brings them, long before they have settled.
+    # Inspected at the moment they appear, long before they accept responses.
     at_first = walk.page.evaluate(
         """() => new Promise((done) => {
           new MutationObserver(() => {
@@ -74,7 +74,7 @@ def test_it_does_so_without_scripts_too(window, serve, tmp_path):
     expect(page.get_by_text("2 of 20", exact=True)).to_be_visible()
 
 
-# Events as the browser makes them, with a time of their own; gives whether they were let through.
+# Synthetic browser events with a given time stamp; returns whether they were let through.
 HAPPEN = """([which, events]) => events.map(([kind, about, time]) => {
   const Kind = kind.startsWith("key") ? KeyboardEvent : PointerEvent;
   const event = new Kind(kind, {bubbles: true, cancelable: true, ...about});
@@ -84,7 +84,7 @@ HAPPEN = """([which, events]) => events.map(([kind, about, time]) => {
 
 
 def first_viewed(walk: Walk) -> float:
-    """Begin, and wait for the trial; gives when it was made visible, just before its onset."""
+    """Begin, and wait for the trial; returns when it became visible, just before its onset."""
     walk.page.evaluate(
         """() => new MutationObserver((_, observer) => {
           if (!document.querySelector(".trial[data-state=viewing]")) return;
@@ -129,7 +129,7 @@ def test_the_second_half_of_a_double_click_belongs_to_the_page_of_the_first(
 ):
     server = serve(write_study(tmp_path / "words", BARE))
     walk = Walk(window(), f"{server.address}/s/words/")
-    # Clicks of the first 200 ms are not taken, whatever they are.
+    # No clicks are accepted in the first 200 ms.
     assert walk.kind == "consent"
     first = walk.page.evaluate("() => performance.now()")
     click = ["[value=yes]", [["click", {"detail": 1}, first]]]
@@ -138,14 +138,14 @@ def test_the_second_half_of_a_double_click_belongs_to_the_page_of_the_first(
         click = ["#stage button", [["click", {"detail": detail}, first + later]]]
         assert walk.page.evaluate(HAPPEN, click) == [False], "as slow as some systems let it be"
         assert walk.kind == "instructions"
-    # A click that comes so much later is one of its own, whatever the system calls it.
+    # A click this much later is separate, even if the system counts it as a double click.
     late = ["#stage button", [["click", {"detail": 5}, first + 3000]]]
     walk.answer(lambda: walk.page.evaluate(HAPPEN, late))
     assert walk.kind == "trial"
 
 
 def test_a_click_without_a_press_answers(window, serve, tmp_path):
-    """As screen readers and switches make it, long after the last press there was."""
+    """A click without a press, as from screen readers and switch devices."""
     server = serve(write_study(tmp_path / "words", BARE))
     walk = Walk(window(), f"{server.address}/s/words/")
     walk.until("trial")

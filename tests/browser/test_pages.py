@@ -1,4 +1,4 @@
-"""What holds for every page: light, strict, without third parties, at any zoom."""
+"""Properties of every page: small, strict CSP, no third parties, any zoom."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.browser.walking import WHOLE, Walk
 from tests.living import write_study
 from tests.media import films, pictures, sounds, write_media_study
 
-# Bytes as they are sent: scripts and styles are compressed, so that they can be written to be read.
+# Bytes on the wire, after compression: sources can stay readable.
 FIRST_LOAD = 30_000
 FURTHER = 3_000
 

@@ -1,4 +1,4 @@
-"""Practice says on the trial itself what most people choose, however it was answered."""
+"""Practice feedback shows on the trial itself what most people choose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ break_every = 0
 [trial]
 skip = true
 """
-# Taps that follow each other sooner, in one place, are a double tap to the device.
+# Devices treat two taps in one place within this time as a double tap.
 APART_MS = 1000
 PHONE = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
 

@@ -1,4 +1,4 @@
-"""What is around the stimuli: the study's colour, nothing that looks chosen, any screen."""
+"""The area around the stimuli: the study's colour, nothing that looks chosen, any screen."""
 
 from __future__ import annotations
 

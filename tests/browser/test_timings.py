@@ -1,4 +1,4 @@
-"""What the page measures is the truth, to within a frame or so."""
+"""Measured onsets and response times are accurate to about one frame."""
 
 from __future__ import annotations
 

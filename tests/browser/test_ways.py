@@ -1,4 +1,4 @@
-"""Every way into a study and every way out of it, each with its own calm page."""
+"""Every entry to a study and every exit from it, each with its own page."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_paused_before_and_in_the_middle(window, study):
     assert walk.kind == "paused" and walk.axe() == []
     control.resume("tester")
     expect(walk.page.locator(".trial[data-state=open]")).to_be_visible()
-    assert walk.page.get_by_text("2 of 2", exact=True).is_visible(), "it goes on by itself"
+    assert walk.page.get_by_text("2 of 2", exact=True).is_visible(), "it continues automatically"
     late.page.get_by_role("link", name="Try again").click()
     assert late.kind == "consent"
     assert json.loads(
@@ -191,7 +191,7 @@ def test_who_was_away_never_sees_the_code_of_those_who_finished(window, serve, t
         assert walk.page.get_by_role("link").count() == 0
         assert walk.page.get_by_text("Any answers that you gave are stored").is_visible()
     else:
-        assert walk.kind == "full", "as for everybody who comes when it is too late"
+        assert walk.kind == "full", "as for everyone who arrives too late"
         assert walk.page.get_by_text("FULL-1").is_visible()
 
 

@@ -1,4 +1,4 @@
-"""Going through a study's pages in a browser, step by step, waiting for what must come."""
+"""Step through a study's pages in a browser, waiting for each expected page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ code = "DONE-77"
 
 
 class Walk:
-    """One participant's window; remembers everything that the browser complained about."""
+    """One participant's window; records every error that the browser reports."""
 
     def __init__(self, context: BrowserContext, address: str) -> None:
         self.page: Page = context.new_page()
@@ -32,7 +32,7 @@ class Walk:
         self.page.goto(address)
 
     def _heard(self, message) -> None:
-        # Lost connections are part of some tests; everything else is a fault.
+        # Lost connections are part of some tests; everything else is an error.
         if message.type in ("error", "warning") and "net::ERR" not in message.text:
             self.complaints.append(message.text)
 
@@ -60,7 +60,7 @@ class Walk:
         self.gone(mark)
 
     def answer(self, act: Callable[[], None] | None = None) -> None:
-        """Answer the trial on the page, by the left arrow key unless told otherwise."""
+        """Answer the trial on the page, by default with the left arrow key."""
         mark = self._mark()
         (act or (lambda: self.page.keyboard.press("ArrowLeft")))()
         self.gone(mark)
@@ -76,7 +76,7 @@ class Walk:
         assert self.stage
 
     def step(self) -> str:
-        """Do what the page asks for; gives the page's kind."""
+        """Do what the page asks for; returns the page's kind."""
         kind = self.kind
         if kind == "consent":
             self.press("I agree")
@@ -91,7 +91,7 @@ class Walk:
         return kind
 
     def until(self, kind: str) -> None:
-        """Go on until the page is of this kind."""
+        """Continue until the page is of this kind."""
         for _ in range(60):
             if self.kind == kind:
                 return
@@ -99,7 +99,7 @@ class Walk:
         raise AssertionError(f"never came to {kind}, but is at {self.kind}")
 
     def axe(self) -> list[str]:
-        """What axe-core finds wrong with the page as it is."""
+        """Violations that axe-core reports for the current page."""
         from tests.browser.axe import violations
 
         return violations(self.page)

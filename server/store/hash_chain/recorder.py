@@ -1,4 +1,4 @@
-"""Recording in the hash chain what one connection changes, in the transaction that changes it."""
+"""Recording the changes of a connection in the hash chain, within the same transaction."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _TRIGGERS = ("insert", "update", "renumber", "delete")
 
 
 class Recorder:
-    """Takes note of what one connection changes, and appends it to the chain before each commit.
+    """Records the changes of one connection, and appends them to the chain before each commit.
 
-    Temporary triggers keep each row that a transaction touches: what it was at first, what it is
-    now, and whose salt it has. They are undone with the transaction, or with the savepoint, so
-    nothing is recorded that did not happen. This runs with every answer: all that can be done in
-    one statement is.
+    Temporary triggers keep each row that a transaction touches: its first and its current state,
+    and whose salt it has. They are rolled back with the transaction or the savepoint, so that
+    nothing is recorded that was not committed. This runs with every answer, so as few statements
+    as possible are used.
     """
 
     def __init__(self, c: Connection) -> None:
@@ -56,9 +56,9 @@ class Recorder:
         self._watch()
 
     def _note(self, table: str, before: str, after: str) -> str:
-        """SQL that takes note of a row: `before` and `after` are aliases, empty if it is not there.
+        """Return SQL that records a row; `before` and `after` are aliases, empty if it is absent.
 
-        What it was when the transaction first touched it is not noted again.
+        Its state when the transaction first touched it is recorded only once.
         """
         names, values, news = [], [], ["there"]
         for alias, (is_there, whose), letter in (
@@ -107,28 +107,28 @@ class Recorder:
                 self._c.execute(f"DROP TRIGGER IF EXISTS temp.chain_{name}_{table}")
 
     def close(self) -> None:
-        """Take no more notes."""
+        """Stop recording."""
         self._unwatch()
         self._c.execute("DROP TABLE temp.chain_changed")
 
     def pause(self, c: Connection) -> None:
-        """Record nothing, and make room: the rows of a log come with the chain that has them."""
+        """Stop recording and delete the chain, since the rows of a log come with their own."""
         self._unwatch()
         for table in ("chain", "chain_head", SALTS):
             c.execute(f"DELETE FROM main.{table}")
 
     def resume(self, now: int, why: str) -> None:
-        """Go on with the chain that was put there; where none was, begin one, saying why."""
+        """Continue the imported chain; if there is none, start one, with the reason."""
         if head(self._c) is None:
             begin_period(self._c, now, why)
         self._watch()
 
     def append(self, now: int) -> None:
-        """Record what the transaction has changed since it began."""
+        """Record what the transaction has changed so far."""
         self._append(now, None)
 
     def erase_salt(self, participant: int, now: int) -> None:
-        """Record every row about a participant under a new salt; the old salt is overwritten."""
+        """Record every row about a participant with a new salt, which overwrites the old one."""
         about = {
             "participants": "t.rowid = :p",
             "queries": "t.participant = :p",
@@ -147,7 +147,7 @@ class Recorder:
             return
         at = end(self._c)
         if at is None:
-            # Not a reason to lose answers. The verification tells.
+            # Not a reason to lose answers; the verification reports it.
             begin_period(self._c, now, MISSING)
         else:
             while part is not None:
@@ -157,7 +157,7 @@ class Recorder:
         self._c.execute("DELETE FROM temp.chain_changed")
 
     def _changes(self, erased: int | None) -> Iterator[list[RowChange]]:
-        """What has changed, in parts for a record each; new salts go before what they are for."""
+        """Yield the changes in parts, one per record; new salts come before rows that use them."""
         salts, old = Salts(self._c), dict[int, bytes]()
         if erased is not None:
             old[erased] = salts.of(erased)
@@ -179,7 +179,7 @@ class Recorder:
 
     def _rows(self, salts: Salts, old: dict[int, bytes]) -> Iterator[RowChange]:
         width = self._width
-        # All at once: salts may be made meanwhile.
+        # All at once, since salts may be added meanwhile.
         rows = tuples(self._c).execute(self._select).fetchall()
         for table, row, was, there, owned, owner, salt_then, salt_now, *values in rows:
             before = after = None

@@ -1,9 +1,9 @@
-"""The hash chain over a study's rows: every commit records what it changed, linked to the last.
+"""The hash chain over a study's rows: every commit records its changes, linked to the last record.
 
-Each row is recorded as a salted digest: what it was before the commit and what it is after it.
-Whoever edits the file past this program breaks that sequence, and `chain_verification` names the
-row. Rows about a participant have a salt of that participant's own. When a participant is erased so
-is the salt: no digest of what was erased can then be compared with a guess.
+Each row is recorded by salted digests of its values before and after the commit. Editing the file
+by other means breaks that sequence, and `verification` names the row. Rows about a participant use
+a salt of their own. It is erased with the participant, so that digests of erased data cannot be
+compared with guesses.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Key = tuple[str, int]
 HASH_BYTES = 16
 SALT_BYTES = 32
 DAY_MS = 86_400_000
-# Records of a period's beginning are split: a single one of a big study would fill the memory.
+# The first records of a period are split: a single one of a large study would need too much memory.
 MAX_ENTRIES = 20_000
 NOBODY = 0
 
-# Why a period began: all rows were recorded as they were then.
+# Why a period started: all rows were recorded as they were then.
 NEW = "new"
 UPGRADE = "upgrade"
 SCHEMA = "schema"
@@ -43,10 +43,10 @@ RECOVERY = "recovery"
 
 
 class RowChange(msgspec.Struct, frozen=True, array_like=True):
-    """One row's change: its table's place in the layout, its number, its digests.
+    """Change of one row: the index of its table in the layout, its number, its digests.
 
-    `after` begins with the salt of `owner`. Without `before` the row is new, without `after` it was
-    deleted. Without both it was not as recorded when a new period began.
+    `after` uses the salt of `owner`. Without `before` the row is new, without `after` it was
+    deleted. Without both it differed from the chain when a new period started.
     """
 
     table: int
@@ -57,7 +57,7 @@ class RowChange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The note of the record that begins a period: when, why, with how many rows, of what form."""
+    """Note of the first record of a period: time, reason, number of rows, and their columns."""
 
     at: int
     why: str
@@ -67,7 +67,7 @@ class Opening(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ChainHead:
-    """Where the next record goes on."""
+    """The last record, which the next one continues."""
 
     last: int
     hash: bytes
@@ -75,7 +75,7 @@ class ChainHead:
 
 @dataclass(frozen=True)
 class Differing:
-    """Rows that are not as recorded: changed or deleted, and those that were never recorded."""
+    """Rows that differ from the chain: changed or deleted ones, and ones never recorded."""
 
     changed: frozenset[Key] = frozenset()
     added: frozenset[Key] = frozenset()
@@ -83,7 +83,7 @@ class Differing:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as recorded: in which table and row (None: no single one), and how."""
+    """A difference from the chain: table, row (None if not a single one), and description."""
 
     table: str
     row: int | None
@@ -92,10 +92,10 @@ class Difference:
 
 @dataclass
 class Verified:
-    """What the chain tells of the rows.
+    """Result of a verification.
 
-    `rows` are as recorded; those that were there before `covered_from` (`rows_before`) are as they
-    were then. `periods` says why each period began. Without `covered_from` there is no chain.
+    `rows` match the chain; for those older than `covered_from` (`rows_before`), their state at that
+    time. `periods` says why each period started. Without `covered_from` there is no chain.
     """
 
     rows: int = 0
@@ -113,29 +113,29 @@ _opening = msgspec.json.Decoder(Opening)
 
 
 def decode_entries(packed: bytes) -> list[RowChange]:
-    """A record's entries; msgspec.DecodeError if there are none to be read."""
+    """Decode a record's entries; raise msgspec.DecodeError if they are not readable."""
     return _entries.decode(packed)
 
 
 def decode_note(note: str) -> Opening:
-    """What a period's first record says; msgspec.DecodeError if that cannot be read."""
+    """Decode the note of a period's first record; raise msgspec.DecodeError if not readable."""
     return _opening.decode(note)
 
 
 def digest(salt: bytes, table: str, values: Iterable[Any]) -> bytes:
-    """What is recorded of a row."""
+    """Return the salted digest of a row."""
     return hashlib.sha256(salt + table.encode() + _encode(values)).digest()[:HASH_BYTES]
 
 
 def linked(before: bytes, number: int, day: int, note: str, packed: bytes) -> bytes:
-    """The hash of a record that follows one with the hash `before`."""
+    """Return the hash of a record that follows one with the hash `before`."""
     return hashlib.sha256(_encode((before, number, day, note, packed))).digest()[:HASH_BYTES]
 
 
 def layout(c: Connection) -> Layout:
-    """The columns that digests cover: all but a row's number and what opens doors.
+    """Return the columns that digests cover: all but a row's number and secrets.
 
-    The number stands beside the digest, so that two rows that changed places are recognised.
+    The number is recorded with the digest, so that two rows that were swapped are recognised.
     """
     return {
         table: [
@@ -148,18 +148,18 @@ def layout(c: Connection) -> Layout:
 
 
 def head(c: Connection) -> ChainHead | None:
-    """Where the chain ends; None if nothing says so."""
+    """Return the stored end of the chain; None if it is missing."""
     row = tuples(c).execute("SELECT last, hash FROM main.chain_head").fetchone()
     return None if row is None else ChainHead(*row)
 
 
 def quoted(names: Iterable[str], prefix: str = "") -> str:
-    """Columns for a statement; a layout may come with somebody else's file."""
+    """Quote column names for SQL, since a layout may come from an untrusted file."""
     return ", ".join(prefix + '"' + name.replace('"', '""') + '"' for name in names)
 
 
 def owner_sql(table: str, row: str, column: str) -> str:
-    """SQL for whose salt a row has; `column` (ABOUT) says whom, or what, it is about."""
+    """Return SQL for the owner of a row's salt; `column` (ABOUT) refers to them."""
     if table == "participants":
         return row
     if table in ("queries", "events"):
@@ -174,7 +174,7 @@ ABOUT = {"queries": "participant", "events": "participant", "answers": "query"}
 
 
 class Salts:
-    """Salts by participant, each read or made when it is first asked for."""
+    """Salts by participant, each read or generated on first use."""
 
     def __init__(self, c: Connection) -> None:
         self._c = c
@@ -182,33 +182,33 @@ class Salts:
         self.made: dict[int, bytes] = {}
 
     def of(self, owner: int) -> bytes:
-        """The salt of a participant's rows."""
+        """Return the salt of a participant's rows."""
         if owner not in self._known:
             row = tuples(self._c).execute(
                 f"SELECT salt FROM main.{SALTS} WHERE participant = ?", (owner,)
             )
-            found = row.fetchone()
-            if found is None:
+            stored = row.fetchone()
+            if stored is None:
                 return self.renewed(owner)
-            self._known[owner] = found[0]
+            self._known[owner] = stored[0]
         return self._known[owner]
 
     def renewed(self, owner: int) -> bytes:
-        """A new salt in place of the old one, which is overwritten."""
+        """Generate a new salt, which overwrites the old one."""
         salt = self._known[owner] = self.made[owner] = secrets.token_bytes(SALT_BYTES)
         self._c.execute(f"INSERT OR REPLACE INTO main.{SALTS} VALUES (?, ?)", (owner, salt))
         return salt
 
 
 def salt_digest(salt: bytes) -> bytes:
-    """What is recorded of a salt itself; being random, it needs none."""
+    """Return the digest of a salt, which needs no salt itself."""
     return digest(b"", SALTS, [salt])
 
 
 def begin_period(c: Connection, now: int, why: str, differing: Differing = Differing()) -> None:
-    """Record every row as it is.
+    """Start a period by recording every row as it is.
 
-    `differing` were not as recorded, and must not become so by being recorded again.
+    Rows in `differing` stay marked as different.
     """
     form = layout(c)
     rows = sum(int(c.execute(f"SELECT count(*) FROM main.{t}").fetchone()[0]) for t in TABLES)
@@ -221,23 +221,23 @@ def begin_period(c: Connection, now: int, why: str, differing: Differing = Diffe
 
 
 def begin_again(c: Connection, now: int, why: str) -> None:
-    """Record every row as it is, as the first that is ever recorded."""
+    """Start a new chain by recording every row as it is."""
     for table in ("chain", "chain_head", SALTS):
         c.execute(f"DELETE FROM main.{table}")
     begin_period(c, now, why)
 
 
 def end(c: Connection) -> ChainHead | None:
-    """Where to go on: never before a record that is there, though somebody edited the head."""
+    """Return the end to continue from, never before an existing record, even with an edited head."""
     row = tuples(c).execute(
         "SELECT max(last, coalesce((SELECT max(id) FROM main.chain), 0)), hash FROM main.chain_head"
     )
-    found = row.fetchone()
-    return None if found is None else ChainHead(*found)
+    last = row.fetchone()
+    return None if last is None else ChainHead(*last)
 
 
 def _last(c: Connection) -> ChainHead:
-    """Where the records themselves end, if nothing else says so."""
+    """Return the last record, without a stored end."""
     row = c.execute("SELECT id, hash FROM main.chain ORDER BY id DESC LIMIT 1").fetchone()
     return ChainHead(0, b"") if row is None else ChainHead(row[0], row[1])
 

@@ -1,4 +1,4 @@
-"""Whether every row is as the hash chain last recorded it, and which are not."""
+"""Verification of every row against the hash chain."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from server.store.sqlite.connection import any_text
 from server.store.tables import CHAIN, SALTS, TABLES, key_of
 
 OUTSIDE = "outside lore-active"
-# Periods that only began because somebody else had changed something.
+# Reasons of periods that started because of changes by other programs.
 _WRONG = {
-    chain.MISSING: "the chain was missing, and was begun again on",
+    chain.MISSING: "the chain was missing and was started again on",
     chain.ALTERED: f"columns of tables were added or removed {OUTSIDE} before",
 }
-# Of so many changed rows of a table it is said whether they only changed places.
+# Up to this many changed rows per table are checked for having been swapped.
 MAX_MOVED = 500
 
 
 class _Expected(NamedTuple):
-    """What a row should be; without digest it was not as recorded when a period began."""
+    """Expected state of a row; no digest if it differed when a period started."""
 
     record: int
     owner: int
@@ -45,7 +45,7 @@ class _Expected(NamedTuple):
 
 @dataclass
 class _Rows:
-    """A table's rows that are not as recorded; what the first of them hold now."""
+    """Rows of a table that differ from the chain, and the current values of the first ones."""
 
     changed: set[int] = field(default_factory=set)
     added: set[int] = field(default_factory=set)
@@ -54,35 +54,37 @@ class _Rows:
 
 
 def verify(c: Connection) -> Verified:
-    """Compare every covered row with the chain, and the chain with itself; nothing is written."""
-    found = Verified()
-    there = {row[0] for row in c.execute("SELECT name FROM main.sqlite_schema")}
-    if not there.issuperset(CHAIN):
+    """Verify every covered row and the chain itself; nothing is written."""
+    result = Verified()
+    tables = {row[0] for row in c.execute("SELECT name FROM main.sqlite_schema")}
+    if not tables.issuperset(CHAIN):
         if c.execute("SELECT 1 FROM migrations WHERE name = 'chain'").fetchone():
-            found.differences.append(Difference("chain", None, "the tables of the chain are gone."))
-        return found
-    walk = Walk(c, found)
+            result.differences.append(
+                Difference("chain", None, "the tables of the chain are missing.")
+            )
+        return result
+    walk = Walk(c, result)
     walk.through()
     for table, rows in walk.compared():
         _name(walk, table, rows)
-    return found
+    return result
 
 
 def differing(c: Connection) -> Differing:
-    """The rows that are not as recorded, for a new period to remember."""
+    """Return the rows that differ from the chain, to be marked in a new period."""
     walk = Walk(c, Verified())
     walk.through()
-    found = list(walk.compared())
+    compared = list(walk.compared())
     return Differing(
-        frozenset((table, row) for table, rows in found for row in rows.changed | rows.deleted),
-        frozenset((table, row) for table, rows in found for row in rows.added),
+        frozenset((table, row) for table, rows in compared for row in rows.changed | rows.deleted),
+        frozenset((table, row) for table, rows in compared for row in rows.added),
     )
 
 
 def keep_covered(c: Connection, now: int, why: str) -> None:
-    """Before anything is written: the chain must be there, and cover the columns there are.
+    """Start a new period if the chain is missing or does not cover the current columns.
 
-    `why` says how it comes that these may be others than before.
+    `why` is the reason why the columns may have changed.
     """
     sql = "SELECT note FROM chain WHERE note <> '' ORDER BY id DESC LIMIT 1"
     with _any_text(c):
@@ -95,12 +97,12 @@ def keep_covered(c: Connection, now: int, why: str) -> None:
 
 
 def continues(c: Connection, wanted: bytes) -> bool:
-    """Whether the chain once ended with this hash, as a log exported then says."""
+    """Return whether the chain contains this hash, such as the last one of an earlier log."""
     return c.execute("SELECT 1 FROM chain WHERE hash = ?", (wanted,)).fetchone() is not None
 
 
 def _opening(note: str) -> Opening | None:
-    """A note, if it is one: the file may come from somebody else."""
+    """Decode a note; None if it is not valid, since the file may be untrusted."""
     try:
         opening = chain.decode_note(note)
     except msgspec.DecodeError:
@@ -109,42 +111,44 @@ def _opening(note: str) -> Opening | None:
 
 
 class Walk:
-    """Goes through the chain from its first record, and holds what rows should be at its end."""
+    """Reads the chain from its first record, and keeps the expected state of every row."""
 
-    def __init__(self, c: Connection, found: Verified) -> None:
-        self.c, self.found = c, found
+    def __init__(self, c: Connection, result: Verified) -> None:
+        self.c, self.result = c, result
         self.layout: Layout = {}
         self.expected: dict[str, dict[int, _Expected]] = {}
         rows = c.execute(f"SELECT participant, salt FROM main.{SALTS}")
         self.salts: dict[int, bytes] = {row[0]: row[1] for row in rows}
-        # By participant: up to which record their rows cannot be compared, for want of the salt.
+        # By participant: up to which record their rows cannot be compared, since the salt is lost.
         self.unsalted: dict[int, float] = {}
-        # Changes between two records, with whose salt they were recorded.
+        # Changes between two records, with the owner of the salt.
         self.between: list[tuple[int, str, int, str]] = []
         self.broken = False
         self.altered = 0
 
     def differs(self, table: str, row: int | None, what: str) -> None:
-        """Take note of what is not as recorded, in a sentence."""
-        self.found.differences.append(Difference(table, row, what))
+        """Record a difference."""
+        self.result.differences.append(Difference(table, row, what))
 
-    def accuse(self, table: str, row: int, what: str) -> None:
-        """A row is not as recorded; where records are gone, they may have said why."""
-        hedge = " Or the records that are missing or changed say why." if self.broken else ""
+    def row_differs(self, table: str, row: int, what: str) -> None:
+        """Record a row that differs; missing records may have explained it."""
+        hedge = (
+            " Alternatively, missing or changed records may explain this." if self.broken else ""
+        )
         self.differs(table, row, f"{table} row {row} {what}{hedge}")
 
     def when(self, number: int) -> str:
-        """A record, with its day."""
+        """Describe a record by its day."""
         row = self.c.execute("SELECT day FROM chain WHERE id = ?", (number,)).fetchone()
         return f"{_day(row)} (chain record {number})"
 
     def through(self) -> None:
-        """Check each record's link, and take in what it says."""
+        """Verify each record's hash, and apply its changes."""
         number, hashed = 0, b""
         with _any_text(self.c):
             rows = self.c.execute("SELECT id, day, note, entries, hash FROM chain ORDER BY id")
             for now, day, note, packed, given in rows:
-                self.found.records += 1
+                self.result.records += 1
                 if now != number + 1:
                     self._missing(number + 1, now - 1)
                 elif chain.linked(hashed, now, day, note, packed) != given:
@@ -159,7 +163,7 @@ class Walk:
                 self.unsalted[owner] = inf
         for owner, table, row, what in self.between:
             if self.unsalted.get(owner) != inf:
-                self.accuse(table, row, what)
+                self.row_differs(table, row, what)
 
     def _missing(self, first: int, last: int) -> None:
         self.broken = True
@@ -180,16 +184,16 @@ class Walk:
             return
         if opening.why in _WRONG:
             self.differs("chain", number, f"{_WRONG[opening.why]} {self.when(number)}.")
-        if self.found.covered_from is None:
-            self.found.covered_from, self.found.rows_before = opening.at, opening.rows
-        self.found.periods.append(opening.why)
+        if self.result.covered_from is None:
+            self.result.covered_from, self.result.rows_before = opening.at, opening.rows
+        self.result.periods.append(opening.why)
         self.layout = opening.layout
         self.expected = {table: {} for table in self.layout}
 
     def _take_in(self, number: int, packed: bytes) -> None:
         tables = list(self.layout)
         if not tables:
-            return  # The record that says what entries are about is gone, and was named.
+            return  # The record with the layout is missing, which was reported.
         try:
             for entry in chain.decode_entries(packed):
                 self._row(tables[entry.table], entry, number)
@@ -197,15 +201,17 @@ class Walk:
             self._altered(number)
 
     def _row(self, table: str, entry: RowChange, number: int) -> None:
-        """One row's change: it must begin with what was recorded before."""
+        """Apply the change of one row, which must start from the recorded state."""
         rows = self.expected[table]
         known = rows.get(entry.row)
         if entry.before is None and entry.after is None:
             what = f"was changed or deleted {OUTSIDE} before {self.when(number)}."
-            self.accuse(table, entry.row, what)
+            self.row_differs(table, entry.row, what)
         elif known is None:
             if entry.before is not None:
-                self.accuse(table, entry.row, f"was added {OUTSIDE} before {self.when(number)}.")
+                self.row_differs(
+                    table, entry.row, f"was added {OUTSIDE} before {self.when(number)}."
+                )
         elif known.digest != entry.before and self.comparable(table, known):
             what = "deleted" if entry.before is None else "changed"
             when = f"after {self.when(known.record)} and before {self.when(number)}"
@@ -222,10 +228,10 @@ class Walk:
         head = chain.head(self.c)
         if head is None:
             self.broken = True
-            what = "chain_head: the row that says where the chain ends is gone."
+            what = "chain_head: the row that records the end of the chain is missing."
             self.differs("chain_head", None, what)
             return
-        self.found.last_hash = head.hash.hex()
+        self.result.last_hash = head.hash.hex()
         if head.last > number:
             self._missing(number + 1, head.last)
         elif head.last < number:
@@ -238,7 +244,7 @@ class Walk:
             self.differs("chain_head", 1, what)
 
     def compared(self) -> Iterator[tuple[str, _Rows]]:
-        """Each table's rows that are not as the chain last recorded them."""
+        """Yield the rows of each table that differ from the chain."""
         present = chain.layout(self.c)
         for table, columns in self.layout.items():
             lost = [name for name in columns if name not in present[table]]
@@ -248,40 +254,40 @@ class Walk:
             yield table, self._compared(table)
 
     def _compared(self, table: str) -> _Rows:
-        found, expected = _Rows(), self.expected[table]
-        found.deleted = {row for row, known in expected.items() if known.digest is not None}
+        rows, expected = _Rows(), self.expected[table]
+        rows.deleted = {row for row, known in expected.items() if known.digest is not None}
         columns = chain.quoted([key_of(table), *self.layout[table]])
         with _any_text(self.c):
             sql = f"SELECT {columns} FROM main.{table}"
             for row, *values in chain.tuples(self.c).execute(sql):
                 known = expected.get(row)
-                found.deleted.discard(row)
+                rows.deleted.discard(row)
                 if known is not None and not self.comparable(table, known):
                     continue
                 if known is not None and self.holds(table, values, known):
-                    self.found.rows += table != SALTS
+                    self.result.rows += table != SALTS
                     continue
-                (found.added if known is None else found.changed).add(row)
-                if len(found.values) < MAX_MOVED:
-                    found.values[row] = values
-        return found
+                (rows.added if known is None else rows.changed).add(row)
+                if len(rows.values) < MAX_MOVED:
+                    rows.values[row] = values
+        return rows
 
     def comparable(self, table: str, known: _Expected) -> bool:
-        """Whether there is something to compare a row with."""
+        """Return whether there is a digest, and its salt, to compare a row with."""
         salted = table == SALTS or known.record >= self.unsalted.get(known.owner, 0)
         return salted and known.digest is not None
 
     def holds(self, table: str, values: list[Any], known: _Expected) -> bool:
-        """Whether a row's values are those that were recorded."""
+        """Return whether a row's values match the chain."""
         salt = b"" if table == SALTS else self.salts.get(known.owner, b"")
         return chain.digest(salt, table, values) == known.digest
 
 
 def _name(walk: Walk, table: str, rows: _Rows) -> None:
-    """Say of each row what happened to it."""
-    expected, told = walk.expected[table], set[int]()
+    """Describe what happened to each row."""
+    expected, described = walk.expected[table], set[int]()
     gone = sorted(rows.changed | rows.deleted)[:MAX_MOVED]
-    # Whose place has it taken? By row: the one whose recorded values it holds now.
+    # By row: the row whose recorded values it has now.
     taken = {
         row: other
         for row, values in rows.values.items()
@@ -289,7 +295,7 @@ def _name(walk: Walk, table: str, rows: _Rows) -> None:
         if other != row and walk.holds(table, values, expected[other])
     }
     for row in sorted(rows.changed | rows.added):
-        if row in told:
+        if row in described:
             continue
         other = taken.get(row)
         since = f" after {walk.when(expected[row].record)}" if row in rows.changed else ""
@@ -297,20 +303,20 @@ def _name(walk: Walk, table: str, rows: _Rows) -> None:
             what = f"was {'changed' if row in rows.changed else 'added'} {OUTSIDE}{since}."
         elif row in rows.added and other in rows.deleted:
             what = f"was row {other}, and was renumbered {OUTSIDE}."
-            told.add(other)
+            described.add(other)
         elif row in rows.changed and taken.get(other) == row:
-            what = f"and row {other} changed places {OUTSIDE}{since}."
-            told.add(other)
+            what = f"and row {other} were swapped {OUTSIDE}{since}."
+            described.add(other)
         else:
-            what = f"holds what was in row {other}; it was changed {OUTSIDE}{since}."
-        walk.accuse(table, row, what + _consequence(table, row))
-    for row in sorted(rows.deleted - told):
+            what = f"has the values of row {other}; it was changed {OUTSIDE}{since}."
+        walk.row_differs(table, row, what + _consequence(table, row))
+    for row in sorted(rows.deleted - described):
         what = f"was deleted {OUTSIDE} after {walk.when(expected[row].record)}."
-        walk.accuse(table, row, what + _consequence(table, row))
+        walk.row_differs(table, row, what + _consequence(table, row))
 
 
 def _consequence(table: str, row: int) -> str:
-    whose = "about nobody" if row == NOBODY else f"about participant {row}"
+    whose = "about no participant" if row == NOBODY else f"about participant {row}"
     return f" Rows {whose} cannot be compared." if table == SALTS else ""
 
 
@@ -323,7 +329,7 @@ def _day(row: tuple[int] | None) -> str:
 
 @contextmanager
 def _any_text(c: Connection) -> Iterator[None]:
-    """Texts that are no UTF-8 can only come from outside: they must be named, not end it all."""
+    """Decode invalid UTF-8, which can only come from outside: it must be reported, not fail."""
     before = c.text_factory
     c.text_factory = any_text
     try:

@@ -1,1 +1,1 @@
-"""Copies of a study's database, and reading damaged ones."""
+"""Backups, rescue copies and salvage of a study's database."""

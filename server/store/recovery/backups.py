@@ -1,4 +1,4 @@
-"""Rolling backups of a study's database: each whole and checked or not there, the newest kept."""
+"""Rolling backups of a study's database: each complete and verified; only the newest are kept."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ KEPT = 3
 NAME = re.compile(r"study-(\d{8}T\d{6}Z)\.db")
 TIME = "%Y%m%dT%H%M%SZ"
 PART = ".part"
-# Copies of a file that was replaced under a running server, what a recovery has replaced, and
-# where one works.
+# Copies of a file that was replaced while the server was running, files replaced by a recovery, and
+# its working folder.
 RESCUED = "rescued-*.db"
 DAMAGED = "damaged-*"
 WORKPLACE = ".recovering-"
-# What collection must never lack because of a backup, beside what the copy itself takes.
+# Free space to leave for data collection, besides the backup itself.
 SPARE_BYTES = 64 * 2**20
 
 
 class BackupFailed(LoreError):
-    """No backup was made; the study and its earlier backups are as they were."""
+    """No backup was made; the study and its earlier backups are unchanged."""
 
 
 def every(folder: Path) -> list[Path]:
-    """The backups in a study's folder, the oldest first."""
+    """List the backups in a study folder, oldest first."""
     home = folder / FOLDER
     if not home.is_dir():
         return []
-    return sorted(one for one in home.iterdir() if NAME.fullmatch(one.name))
+    return sorted(path for path in home.iterdir() if NAME.fullmatch(path.name))
 
 
 def made_at(backup: Path) -> int:
-    """When a backup was made, in milliseconds since 1970."""
-    found = NAME.fullmatch(backup.name)
-    assert found is not None
-    return int(datetime.strptime(found[1], TIME).replace(tzinfo=UTC).timestamp() * 1000)
+    """Return when a backup was made, in milliseconds since 1970."""
+    match = NAME.fullmatch(backup.name)
+    assert match is not None
+    return int(datetime.strptime(match[1], TIME).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def take(
@@ -54,21 +54,21 @@ def take(
     pace: Callable[[], None] = lambda: None,
     free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
 ) -> Path | None:
-    """Back the database up into `backups/` beside it; None if nothing changed since the last one.
+    """Back up the database to `backups/` beside it; return None if nothing has changed.
 
-    Others may write to it meanwhile: the backup is of one moment, and they wait for nothing. `pace`
-    is called after each small part, and may wait, or end it all by an exception.
+    It may be written meanwhile, without waiting: the backup is a consistent snapshot. `pace` is
+    called after each small part, and may wait, or abort by an exception.
     """
     home = database.parent / FOLDER
     before = every(database.parent)
     try:
         home.mkdir(mode=0o700, exist_ok=True)
-        for left in home.glob(f".*{PART}*"):
-            left.unlink()
+        for leftover in home.glob(f".*{PART}*"):
+            leftover.unlink()
         if before and not _is_newer(database, before[-1]):
             return None
         _make_room(home, database, before, free)
-        # Names are in order of time, even where the clock was set back.
+        # Names are in chronological order, even if the clock was set back.
         at = max(now, made_at(before[-1]) + 1000) if before else now
         name = f"study-{datetime.fromtimestamp(at / 1000, UTC).strftime(TIME)}.db"
         made = _written(database, home / f".{name}{PART}", home / name, pace)
@@ -85,23 +85,24 @@ def _is_newer(database: Path, backup: Path) -> bool:
     if held is None or kept is None:
         return True
     if held[0] < kept[0]:
-        # Answers are never deleted. Backing this up would in time throw away the good backups.
+        # Answers are never deleted. Backing this up would eventually replace the good backups.
         raise BackupFailed(
-            f"{database} holds {held[0]} answers, but {backup} holds {kept[0]}: was it replaced by "
-            "an older copy? The backups are as they were. Stop the server; lore-active recover "
-            "puts both together. If you want the older copy, move newer backups elsewhere."
+            f"{database} contains {held[0]} answers, but {backup} contains {kept[0]}: was it "
+            "replaced by an older copy? The backups are unchanged. Stop the server and run "
+            "`lore-active recover`, which combines both. To keep the older copy, move newer "
+            "backups elsewhere."
         )
     return held != kept
 
 
 def _make_room(home: Path, database: Path, before: list[Path], free: Callable[[Path], int]) -> None:
-    """Rather fewer backups than a full disk: older ones make room for a newer one."""
+    """Delete older backups if the disk lacks space for a new one."""
     wal = database.with_name(f"{database.name}-wal")
     needed = SPARE_BYTES + database.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
     while free(home) < needed:
         if len(before) < 2:
             raise BackupFailed(
-                f"{home}: no room for a backup, which needs {needed / 1e6:.0f} MB on the disk."
+                f"{home}: not enough space for a backup, which needs {needed / 1e6:.0f} MB."
             )
         before.pop(0).unlink(missing_ok=True)
 
@@ -111,7 +112,7 @@ def _written(database: Path, part: Path, to: Path, pace: Callable[[], None]) -> 
     try:
         copies.online(database, part, pace)
         if problem := unsound(part):
-            raise BackupFailed(f"{database} is damaged: {problem}. Its backups are as they were.")
+            raise BackupFailed(f"{database} is damaged: {problem}. Its backups are unchanged.")
         pace()
         part.replace(to)
     finally:
@@ -121,7 +122,7 @@ def _written(database: Path, part: Path, to: Path, pace: Callable[[], None]) -> 
 
 
 def sync(folder: Path) -> None:
-    """A name is on disk when its folder is."""
+    """Sync a folder, so that the names of its files are on disk."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -131,20 +132,20 @@ def sync(folder: Path) -> None:
 
 
 def unsound(path: Path) -> str:
-    """What SQLite finds wrong with a database at rest; empty if it is sound."""
+    """Return what SQLite finds wrong with a database not in use; empty if it is valid."""
     try:
         with closing(read_only(path)) as connection:
-            found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+            errors = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        # SQLite quotes what it found, which may not be text.
+        # SQLite quotes parts of the file, which need not be valid text.
         return str(error)
-    return "" if found == ["ok"] else str(found[0] if found else "quick_check says nothing")
+    return "" if errors == ["ok"] else str(errors[0] if errors else "quick_check returned nothing")
 
 
 def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
-    """(answers, what else tells two states apart); the worker's heartbeat does not count.
+    """Return (answers, further values that identify a state); None if not readable.
 
-    None if it cannot be read.
+    The worker's heartbeat does not count as a change.
     """
     try:
         with closing(read_only(path)) as connection:
@@ -162,18 +163,18 @@ def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
 
 
 def erase(folder: Path, participant: int, answers: bool) -> list[str]:
-    """Remove every copy in `backups/` that may still hold a participant who has been erased.
+    """Delete every copy in `backups/` that may still contain an erased participant.
 
-    With `answers`, also copies that hold their answers. Bytes are overwritten first. Gives the
-    names of what was removed, by their place in the study's folder.
+    With `answers`, also copies with their answers. Files are overwritten first. Returns the paths
+    of the deleted files, relative to the study folder.
     """
     home, removed = folder / FOLDER, []
     if not home.is_dir():
         return []
     kept = [*home.glob(RESCUED), *every(folder)]
     places = [*home.glob(DAMAGED), *home.glob(f"{WORKPLACE}*")]
-    spoilt = [*home.glob(f".*{PART}*"), *(one for place in places for one in place.iterdir())]
-    for path in sorted(spoilt + [one for one in kept if _holds(one, participant, answers)]):
+    unusable = [*home.glob(f".*{PART}*"), *(path for place in places for path in place.iterdir())]
+    for path in sorted(unusable + [path for path in kept if _holds(path, participant, answers)]):
         for end in ("", "-wal", "-shm"):
             if (file := path.with_name(path.name + end)).is_file():
                 _overwrite(file)
@@ -185,7 +186,7 @@ def erase(folder: Path, participant: int, answers: bool) -> list[str]:
 
 
 def _holds(path: Path, participant: int, answers: bool) -> bool:
-    """Whether a copy was made before the participant was erased; if it cannot be read, it may."""
+    """Return whether a copy may contain the participant: made before the erasure, or unreadable."""
     erased = "json_extract(detail, '$.answers') = 'erased'" if answers else "1"
     try:
         with closing(read_only(path)) as held:

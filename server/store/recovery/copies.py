@@ -1,4 +1,4 @@
-"""Consistent copies of a study's database: of a file at rest, or of one that is being written."""
+"""Consistent copies of a study's database, whether or not it is being written."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 from server.store.sqlite.connection import create_private
 from server.store.sqlite.errors import classified
 
-# The newest commits are in the write-ahead log; its index is made again by whoever opens the copy.
+# The newest commits are in the write-ahead log; its index is rebuilt when the copy is opened.
 ENDS = ("", "-wal")
-# File systems round times: two writes within one tick of the kernel's clock look like one.
+# File systems round times: two writes within one tick have the same time.
 TICK_SECONDS = 0.05
-# Copied between two syncs: half a megabyte.
+# Pages copied between two syncs: half a megabyte.
 PAGES = 128
 
 
 def copy(path: Path, to: Path) -> None:
-    """Copy the database at `path` as it is at one moment; nothing is written beside it.
+    """Copy the database at `path` consistently; nothing is written beside it.
 
-    Not for a process that has the database open: when the files are closed here, the system would
-    let go of the locks that SQLite holds on them.
+    Not for a process that has the database open: closing the files here would release the locks
+    that SQLite holds on them.
     """
     try:
         if not _at_rest(path, to):
@@ -35,7 +35,7 @@ def copy(path: Path, to: Path) -> None:
 
 
 def _at_rest(path: Path, to: Path) -> bool:
-    """Copy file by file; False if they were written meanwhile, which makes the copy useless."""
+    """Copy file by file; return False if they were written meanwhile (the copy is invalid)."""
     before = list(_states(path))
     age = time.time() - max(state[2] for state in before if state) / 1e9
     if 0 <= age < TICK_SECONDS:
@@ -52,13 +52,13 @@ def _at_rest(path: Path, to: Path) -> bool:
 def _states(path: Path) -> Iterator[tuple[int, int, int] | None]:
     for end in ENDS:
         try:
-            found = _beside(path, end).stat()
+            status = _beside(path, end).stat()
         except FileNotFoundError:
             if not end:
                 raise
             yield None
         else:
-            yield found.st_ino, found.st_size, found.st_mtime_ns
+            yield status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _beside(path: Path, end: str) -> Path:
@@ -66,15 +66,14 @@ def _beside(path: Path, end: str) -> Path:
 
 
 def online(path: Path, to: Path, pace: Callable[[], None] = lambda: None) -> None:
-    """Copy a database that others write to into a single file that is safely on disk.
+    """Copy a database that is being written to a single file, synced to disk.
 
-    They wait for nothing: what is copied is the state at the beginning, however long it takes.
-    `pace` is called after each small part; a part is on disk by then, so that a commit never waits
-    for much else to be written.
+    Writers do not wait: the state at the start is copied, however long it takes. `pace` is called
+    after each small part; each part is synced, so that a commit never waits for much other data.
     """
     source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     with closing(source):
-        # Held open, this keeps the copy at one state; otherwise every commit would start it anew.
+        # The open transaction pins one state; otherwise every commit would restart the copy.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         write_out(source, to, pace)
@@ -83,7 +82,7 @@ def online(path: Path, to: Path, pace: Callable[[], None] = lambda: None) -> Non
 def write_out(
     source: sqlite3.Connection, to: Path, pace: Callable[[], None] = lambda: None
 ) -> None:
-    """The same from a connection in a transaction, whatever became of its file's name."""
+    """Like `online`, from a connection in a transaction, even if its file was deleted."""
     for end in ENDS:
         _beside(to, end).unlink(missing_ok=True)
     create_private(to)
@@ -93,10 +92,10 @@ def write_out(
             os.fsync(file.fileno())
             pace()
 
-        # A file that nobody else knows of yet needs no journal, and is synced here.
+        # A new file that no other process uses needs no journal, and is synced here.
         for setting in ("journal_mode = off", "synchronous = off", "cache_size = -512"):
             target.execute(f"PRAGMA {setting}")
         source.backup(target, pages=PAGES, progress=synced)
-        # Without a log of its own, so that it can be read where nothing can be written.
+        # Without a write-ahead log, so that it can be read on a read-only disk.
         target.execute("PRAGMA journal_mode = delete")
         os.fsync(file.fileno())

@@ -1,8 +1,8 @@
 """Rows of a damaged SQLite file, read from its pages without SQLite.
 
-SQLite stops at the first page that makes no sense, and everything behind it is out of reach. Here
-every page stands for itself: whatever leaf of a table is whole gives its rows, whether or not a way
-leads to it. The format is described at https://www.sqlite.org/fileformat2.html.
+SQLite stops at the first invalid page, and everything behind it is out of reach. Here every page is
+read on its own: each intact leaf of a table gives its rows, whether or not the tree leads to it.
+The format is described at https://www.sqlite.org/fileformat2.html.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGE_BYTES = 4096
 INTERIOR, LEAF = 0x05, 0x0D
 FIRST = 100  # bytes before the first page's own header
 MAX_PAYLOAD = 1 << 28
-# A number that is whole is stored as one, also in a column of real numbers.
+# Integers are stored as such, even in a column of real numbers.
 KINDS: dict[str, tuple[type, ...]] = {
     "INTEGER": (int,),
     "REAL": (int, float),
@@ -33,14 +33,14 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """What a value must be: a type of a strict table, and whether it may be missing."""
+    """Constraints on a value: its type in a strict table, and whether it is required."""
 
     kind: str
     required: bool
     is_key: bool
 
     def takes(self, value: Any) -> bool:
-        """Whether a stored value can be this column's."""
+        """Return whether a stored value is valid in this column."""
         if self.is_key:
             return value is None  # it is the number of the row
         if value is None:
@@ -53,7 +53,7 @@ Shapes = Mapping[str, tuple[Column, ...]]
 
 @dataclass(frozen=True, order=True)
 class RowPlace:
-    """Where a row is: how new its page is (0: not from the log), and the cell."""
+    """Position of a row: how new its page is (0: not from the log), and the cell."""
 
     recency: int
     reached: bool
@@ -62,7 +62,7 @@ class RowPlace:
 
 
 class Image:
-    """A database's pages as of its last commit: those of the file, and newer ones of its log."""
+    """Pages of a database as of its last commit: of the file, and newer ones of its log."""
 
     def __init__(self, file: bytes, log: Log) -> None:
         self._file, self.log = file, log
@@ -76,13 +76,13 @@ class Image:
         self.count = log.count or -(-len(file) // self.size)
 
     def page(self, number: int) -> bytes:
-        """A page; empty if it is not there in full."""
+        """Return a page; empty if it is not complete."""
         if number in self.log.pages:
             return self.log.pages[number][1]
         if not 1 <= number <= self.count:
             return b""
-        found = self._file[(number - 1) * self.size : number * self.size]
-        return found if len(found) == self.size else b""
+        content = self._file[(number - 1) * self.size : number * self.size]
+        return content if len(content) == self.size else b""
 
     def _recency(self, number: int) -> int:
         return self.log.pages[number][0] if number in self.log.pages else 0
@@ -90,30 +90,30 @@ class Image:
     # ---- which rows there are -------------------------------------------------------------------
 
     def places(self, shapes: Shapes) -> dict[str, dict[int, RowPlace]]:
-        """Where each table's rows are, by their number; the newest of those with the same one."""
-        found: dict[str, dict[int, RowPlace]] = {table: {} for table in shapes}
+        """Find the rows of each table by number; of several with the same number, the newest."""
+        places: dict[str, dict[int, RowPlace]] = {table: {} for table in shapes}
         owners = self._owners()
         for number in range(1, self.count + 1):
             cells = list(self._cells(number))
             read = [(cell, self._values(number, cell[1])) for cell in cells]
-            table = _table_of([one for _, one in read if one], shapes, owners.get(number))
+            table = _table_of([values for _, values in read if values], shapes, owners.get(number))
             if table is None:
                 continue
             reached = owners.get(number) == table
             for (row, offset), values in read:
                 place = RowPlace(self._recency(number), reached, number, offset)
                 if values is not None and fits(values, shapes[table]):
-                    found[table][row] = max(place, found[table].get(row, place))
-        return found
+                    places[table][row] = max(place, places[table].get(row, place))
+        return places
 
     def values(self, place: RowPlace) -> Values:
-        """A row's values, the first of them None for its own number."""
-        found = self._values(place.page, place.offset)
-        assert found is not None
-        return found
+        """Return a row's values; None for its own number."""
+        values = self._values(place.page, place.offset)
+        assert values is not None
+        return values
 
     def _owners(self) -> dict[int, str]:
-        """Which table each page belongs to, as far as a way leads to it."""
+        """Map pages to tables, as far as the trees lead to them."""
         roots = {1: "sqlite_schema"}
         for leaf in self._leaves(1):
             for _, offset in self._cells(leaf):
@@ -123,7 +123,7 @@ class Image:
         return {leaf: name for root, name in roots.items() for leaf in self._leaves(root)}
 
     def _leaves(self, root: int) -> Iterator[int]:
-        """The leaves of a table below a page; each page once, whatever leads where."""
+        """Yield the leaves of a table below a page, each page once, even with damaged pointers."""
         ahead, seen = [root], set[int]()
         while ahead:
             number = ahead.pop()
@@ -151,21 +151,21 @@ class Image:
                 yield offset
 
     def _cells(self, number: int) -> Iterator[tuple[int, int]]:
-        """(number of the row, where its cell is) of a table's leaf, numbers rising."""
+        """Yield (row number, offset of its cell) of a table's leaf, in ascending order."""
         content, start = self.page(number), FIRST if number == 1 else 0
         if not content or content[start] != LEAF:
             return
-        found = []
+        cells = []
         for offset in self._pointers(content, start, 8):
             _, after = _varint(content, offset)
             row, _ = _varint(content, after)
-            found.append((row - (1 << 64) if row >> 63 else row, offset))
-        yield from _rising(found)
+            cells.append((row - (1 << 64) if row >> 63 else row, offset))
+        yield from _rising(cells)
 
     # ---- one row --------------------------------------------------------------------------------
 
     def _values(self, number: int, offset: int) -> Values | None:
-        """The values of a cell; None if it makes no sense."""
+        """Decode the values of a cell; None if it is invalid."""
         try:
             return _record(self._payload(self.page(number), offset))
         except (ValueError, IndexError, struct.error):
@@ -186,13 +186,13 @@ class Image:
             more = int.from_bytes(content[at + here : at + here + 4], "big")
         parts = [content[at : at + here]]
         if at + here > usable:
-            raise ValueError("goes beyond its page")
+            raise ValueError("exceeds its page")
         left = length - here
         while left > 0:
             content = self.page(more)
             part = content[4 : 4 + min(left, usable - 4)]
             if not part:
-                raise ValueError("its continuation is gone")
+                raise ValueError("its continuation is missing")
             parts.append(part)
             left -= len(part)
             more = int.from_bytes(content[:4], "big")
@@ -200,7 +200,7 @@ class Image:
 
 
 def _table_of(rows: list[Values], shapes: Shapes, owner: str | None) -> str | None:
-    """Whose leaf it is: by the tree it belongs to, or else by what its rows look like."""
+    """Return the table of a leaf: by its tree, or else by the form of its rows."""
     if owner is not None:
         return owner if owner in shapes and any(fits(row, shapes[owner]) for row in rows) else None
     fitting = {table: sum(fits(row, shapes[table]) for row in rows) for table in shapes}
@@ -210,14 +210,14 @@ def _table_of(rows: list[Values], shapes: Shapes, owner: str | None) -> str | No
 
 
 def fits(row: Values, columns: tuple[Column, ...]) -> bool:
-    """Whether a row can be of a table; one from before its last columns were added is shorter."""
-    if len(row) > len(columns) or any(one.required for one in columns[len(row) :]):
+    """Return whether a row fits a table; it is shorter if columns were added later."""
+    if len(row) > len(columns) or any(column.required for column in columns[len(row) :]):
         return False
-    return all(one.takes(value) for one, value in zip(columns, row, strict=False))
+    return all(column.takes(value) for column, value in zip(columns, row, strict=False))
 
 
 def _rising(cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The most cells whose numbers rise: one that is out of order has a number that was changed."""
+    """Return the longest ascending subsequence: a cell out of order has a damaged number."""
     if all(one < other for (one, _), (other, _) in pairwise(cells)):
         return cells
     tails: list[int] = []
@@ -242,7 +242,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(payload: bytes) -> Values:
-    """The values of a record; ValueError or IndexError if it is none."""
+    """Decode a record; raise ValueError or IndexError if it is invalid."""
     length, at = _varint(payload, 0)
     kinds = []
     while at < length:
@@ -265,17 +265,17 @@ def _value(payload: bytes, kind: int, at: int) -> tuple[Any, int]:
     if kind in (8, 9):
         return kind - 8, at
     if kind in (10, 11):
-        raise ValueError("a type that no file has")
+        raise ValueError("an invalid type")
     if kind >= 12:
         end = at + (kind - 12) // 2
         part = payload[at:end]
         if len(part) != end - at:
-            raise ValueError("a value that is cut off")
+            raise ValueError("a truncated value")
         return (part.decode() if kind & 1 else part), end
     width = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}[kind]
     part = payload[at : at + width]
     if len(part) != width:
-        raise ValueError("a value that is cut off")
+        raise ValueError("a truncated value")
     if kind == 7:
         return struct.unpack(">d", part)[0], at + width
     return int.from_bytes(part, "big", signed=True), at + width

@@ -1,4 +1,4 @@
-"""What a database that was put together again lacks, and what must fit together in it again."""
+"""What a recovered database lacks, and the repairs that make it consistent."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from server.store.tables import CHAIN, TABLES, key_of
 
 WHO = "lore-active recover"
 EVENT = "recover"
-# Numbered from 1 without gaps, so that whatever is missing between two rows was there.
+# Numbered from 1 without gaps, so that every gap is a lost row.
 COUNTED = ("participants", "queries", "answers", "events", "prior_answers")
 Ranges = list[list[int]]
 
 
 @dataclass
 class Missing:
-    """What is known to have been stored and is not there.
+    """What is known to have been stored and is missing.
 
-    `rows` by table and number; `answers_of` says how many answers of a participant that is, and
-    `nameless` are participants of whom only answers are left. `older` counts rows whose last change
-    is lost, `unconfirmed` rows that were read from damaged pages and of which nothing tells whether
-    they are as stored. `unknown` says why more than this may be missing.
+    `rows` by table and number; `answers_of` counts missing answers by participant, and `nameless`
+    are participants of whom only answers remain. `older` counts rows whose last change is lost,
+    `unconfirmed` those read from damaged pages without a digest to confirm them. `unknown` says why
+    more may be missing.
     """
 
     rows: dict[str, Ranges] = field(default_factory=dict)
@@ -41,85 +41,85 @@ class Missing:
 
     @property
     def nothing(self) -> bool:
-        """Whether all that was ever recorded is there, as it was."""
+        """Whether everything ever recorded is there, unchanged."""
         lost = self.rows or self.answers_of or self.nameless or self.older
         return not (lost or self.unconfirmed or self.unknown)
 
 
 def ranges(numbers: Iterable[int]) -> Ranges:
-    """[first, last] of each stretch of numbers."""
-    found: Ranges = []
+    """Return [first, last] of each run of consecutive numbers."""
+    runs: Ranges = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
         else:
-            found.append([number, number])
-    return found
+            runs.append([number, number])
+    return runs
 
 
-def numbers(found: Ranges) -> Iterator[int]:
-    """What `ranges` was made of."""
-    for first, last in found:
+def numbers(runs: Ranges) -> Iterator[int]:
+    """Yield the numbers of such ranges."""
+    for first, last in runs:
         yield from range(first, last + 1)
 
 
 def missing(c: Connection, merged: list[Merged], unknown: list[str]) -> Missing:
-    """Everything that the rows, the chain and what could not be used tell to be missing."""
-    found, recorded = Missing(unknown=list(unknown)), Recorded(c)
+    """Determine what is missing, from the rows, the chain and unusable rows."""
+    result, recorded = Missing(unknown=list(unknown)), Recorded(c)
     tops = _tops(c, merged)
     gone: dict[str, set[int]] = {
-        table: set(range(1, tops[table] + 1)) - _there(c, table) for table in COUNTED
+        table: set(range(1, tops[table] + 1)) - _present(c, table) for table in COUNTED
     }
     for table, number in recorded.rows():
         if table in TABLES:
             gone.setdefault(table, set()).add(number)
     known = lost_before(c)
     for table, missed in gone.items():
-        missed -= _there(c, table)
+        missed -= _present(c, table)
         missed -= known.get(table, set())
         if missed:
-            found.rows[table] = ranges(missed)
+            result.rows[table] = ranges(missed)
     if recorded.whole:
         for table, number in chain_verification.differing(c).changed:
             if table in TABLES and number not in gone.get(table, ()):
-                found.older[table] = found.older.get(table, 0) + 1
+                result.older[table] = result.older.get(table, 0) + 1
     else:
         why = "there is no record of what was stored"
         if c.execute("SELECT 1 FROM chain").fetchone() is not None:
-            why = "the record of what was stored is damaged, too"
-        found.unknown.append(why)
-        found.unconfirmed = sum(one.unconfirmed for one in merged)
-    found.nameless = sorted({number for one in merged for number in one.nameless})
-    found.answers_of = _answers_of(c, known.get("answers", set()))
-    return found
+            why = "the record of what was stored is also damaged"
+        result.unknown.append(why)
+        result.unconfirmed = sum(source.unconfirmed for source in merged)
+    result.nameless = sorted({number for source in merged for number in source.nameless})
+    result.answers_of = _answers_of(c, known.get("answers", set()))
+    return result
 
 
 def lost_before(c: Connection) -> dict[str, set[int]]:
-    """What earlier recoveries have already said to be lost."""
-    found: dict[str, set[int]] = {}
-    for one in recoveries(c):
-        for table, lost in one["missing"].items():
-            found.setdefault(table, set()).update(numbers(lost))
-    return found
+    """Return what earlier recoveries reported as lost."""
+    result: dict[str, set[int]] = {}
+    for recovery in recoveries(c):
+        for table, lost in recovery["missing"].items():
+            result.setdefault(table, set()).update(numbers(lost))
+    return result
 
 
 def recoveries(c: Connection) -> list[dict[str, Any]]:
-    """When the study was recovered (`at`), and what was missing then, by table."""
+    """List when the study was recovered (`at`), and what was missing then, by table."""
     rows = c.execute("SELECT at, detail FROM events WHERE kind = ? ORDER BY id", (EVENT,))
     return [{"at": row[0], "missing": json.loads(row[1]).get("missing", {})} for row in rows]
 
 
-def _there(c: Connection, table: str) -> set[int]:
+def _present(c: Connection, table: str) -> set[int]:
     return {row[0] for row in c.execute(f"SELECT {key_of(table)} FROM {table}")}
 
 
 def _tops(c: Connection, merged: list[Merged]) -> dict[str, int]:
-    """The highest number that each table is known to have had."""
+    """Return the highest number that each table is known to have had."""
     row = c.execute(
         "SELECT (SELECT max(up_to_seq) FROM steps), (SELECT max(up_to_query) FROM steps), "
         "(SELECT max(up_to_event) FROM steps), (SELECT max(query) FROM answers), "
         "(SELECT max(participant) FROM queries), (SELECT max(participant) FROM events), "
-        # Every answer counts in its participant's row, and answers are numbered without gaps.
+        # Each participant's row counts their answers, and answers are numbered without gaps.
         "(SELECT sum(done + practised) FROM participants)"
     ).fetchone()
     seq, query, event, answered, asked, about, given = (value or 0 for value in row)
@@ -131,8 +131,8 @@ def _tops(c: Connection, merged: list[Merged]) -> dict[str, int]:
         "prior_answers": 0,
     }
     for table, top in tops.items():
-        unusable = [number for one in merged for number in one.unusable.get(table, ())]
-        tops[table] = max(top, *_there(c, table), *unusable, 0)
+        unusable = [number for source in merged for number in source.unusable.get(table, ())]
+        tops[table] = max(top, *_present(c, table), *unusable, 0)
     return tops
 
 
@@ -142,7 +142,7 @@ def _answers_of(c: Connection, known: set[int]) -> dict[int, int]:
         "ON a.query = q.id WHERE q.participant = p.id) AS lacking FROM participants p "
         "WHERE lacking > 0 ORDER BY p.id"
     )
-    # Of those that were lost earlier, nobody knows any more whose they were.
+    # For answers lost earlier, the participants are no longer known.
     return {} if known else {row[0]: row[1] for row in rows}
 
 
@@ -150,7 +150,7 @@ def _answers_of(c: Connection, known: set[int]) -> dict[int, int]:
 
 
 def continue_chain(c: Connection, now: int) -> bool:
-    """Let the chain go on with a period of its own; False if it had to begin again."""
+    """Continue the chain with a new period; return False if it had to start over."""
     whole = Recorded(c).whole
     differing = Differing()
     if whole:
@@ -162,12 +162,12 @@ def continue_chain(c: Connection, now: int) -> bool:
     return whole
 
 
-# ---- what must fit together ---------------------------------------------------------------------
+# ---- consistency --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Mended:
-    """What was done so that the study can go on: steps of the journal that are kept or dropped."""
+    """Repairs made: steps of the journal kept and dropped, and whether the state was lost."""
 
     steps: int
     steps_dropped: int
@@ -183,7 +183,7 @@ def mend(
     feedback: bool,
     lacking: Missing,
 ) -> Mended:
-    """Make the study one that can go on: its journal whole, everybody where their answers are."""
+    """Make the study consistent: a complete journal, and progress that matches the answers."""
     lost = _begin(c, items, state)
     _mend_participants(c, practice, feedback)
     _mend_imports(c)
@@ -200,13 +200,13 @@ def _begin(c: Connection, items: list[tuple[int, str, str, str]], state: dict[st
         return False
     c.execute(
         "INSERT INTO state VALUES (1, 'paused', :reason, :answers, :participants, :trials, :seed)",
-        {**state, "reason": "Recovered without the settings that were changed on the monitor."},
+        {**state, "reason": "Recovered without the settings changed on the monitor."},
     )
     return True
 
 
 def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
-    """Where somebody is follows from the answers that are there, if these are further."""
+    """Advance participants' progress to match their answers."""
     c.execute(
         "UPDATE participants AS p SET "
         "done = max(done, coalesce((SELECT max(q.slot) + 1 FROM queries q JOIN answers a "
@@ -231,7 +231,7 @@ def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
 
 
 def _mend_imports(c: Connection) -> None:
-    """A file of imported answers counts as what is left of it, or not at all."""
+    """Let imported files count with their remaining answers, or not at all."""
     c.execute(
         "UPDATE priors AS p SET answers = (SELECT count(*) FROM prior_answers a "
         "WHERE a.prior = p.id)"
@@ -243,10 +243,10 @@ def _mend_imports(c: Connection) -> None:
 
 
 def cut_journal(c: Connection, questions_lost: bool) -> tuple[int, int]:
-    """Keep the steps of which everything is there that they saw and made; (kept, dropped).
+    """Keep only steps whose inputs and results are complete; return (kept, dropped).
 
-    What the learner asked in a later step becomes a question of the web's own, so that the worker
-    takes it in again, with its answer.
+    Questions that the learner selected in a later step become questions of the web server, so that
+    the worker processes them again, with their answers.
     """
     last = _last_whole_step(c, questions_lost)
     dropped = c.execute("SELECT count(*) FROM steps WHERE id > ?", (last,)).fetchone()[0]
@@ -276,8 +276,8 @@ def _last_whole_step(c: Connection, questions_lost: bool) -> int:
     known = lost_before(c)
 
     def whole(table: str) -> int:
-        """Up to which number nothing is missing, apart from what was when its steps were made."""
-        there, number = _there(c, table) | known.get(table, set()), 0
+        """Return up to which number nothing is missing, except for earlier losses."""
+        there, number = _present(c, table) | known.get(table, set()), 0
         while number + 1 in there:
             number += 1
         return number
@@ -301,7 +301,7 @@ def _last_whole_step(c: Connection, questions_lost: bool) -> int:
             or up_to_query > queries
             or up_to_seq > answers
             or up_to_event > events
-            # The question after the last one that is there may have been this step's, too.
+            # The first missing question may also have belonged to this step.
             or asked.get(step, 0) > queries - questions_lost
             or (fresh and (models.get(step) != published or step not in decided))
         ):

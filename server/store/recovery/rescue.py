@@ -1,6 +1,6 @@
-"""Rescue copies: what an open database holds whose file has lost its place in the study's folder.
+"""Rescue copies of an open database whose file was deleted or replaced.
 
-It lives on only while some process has it open. A copy in `backups/` keeps it.
+Its data exist only while a process has it open; a copy in `backups/` preserves them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from server.store.sqlite.errors import Damaged, DiskError, StoreError
 
 
 class CannotRescue(LoreError):
-    """No copy could be made; `readable` tells whether there is still something to copy."""
+    """No copy could be made; `readable` says whether there is still something to copy."""
 
     def __init__(self, why: str, readable: bool) -> None:
         super().__init__(why)
@@ -29,12 +29,12 @@ class CannotRescue(LoreError):
 
 
 class RescueAhead(LoreError):
-    """A rescue copy holds answers that the database does not."""
+    """A rescue copy contains answers that the database lacks."""
 
 
 @dataclass(frozen=True)
 class Rescued:
-    """The copy; `damage` says what is wrong with it, empty if nothing."""
+    """A rescue copy; `damage` says what is wrong with it, empty if nothing."""
 
     path: Path
     answers: int
@@ -42,7 +42,7 @@ class Rescued:
 
 
 def save(database: Database, now: int) -> Rescued:
-    """Copy all that the open database holds to where it will be found."""
+    """Copy the open database to `backups/`, or elsewhere if that fails."""
     folder, moment = database.path.parent, _moment(now)
     failed = []
     for home, name in _places(folder, moment):
@@ -56,9 +56,9 @@ def save(database: Database, now: int) -> Rescued:
 
 
 def put_aside(database: Database, now: int) -> None:
-    """Move the log of a database that was replaced out of the way of the one that replaced it.
+    """Move the log of a replaced database away from the file that replaced it.
 
-    Whoever opens that one next would take the log for its own and mix the two.
+    The next process to open that file would take the log for its own and mix the two.
     """
     left = database.files.left_behind()
     if not left:
@@ -70,7 +70,7 @@ def put_aside(database: Database, now: int) -> None:
 
 
 def refuse_ahead(database: Database) -> None:
-    """Raise RescueAhead if a rescue copy beside the database holds answers that it does not."""
+    """Raise RescueAhead if a rescue copy contains answers that the database lacks."""
     copies_there = sorted((database.path.parent / backups.FOLDER).glob(backups.RESCUED))
     if not copies_there:
         return
@@ -83,16 +83,16 @@ def refuse_ahead(database: Database) -> None:
             continue
         if more:
             raise RescueAhead(
-                f"{path} holds {more} answers that {database.path} does not: the file was replaced "
-                f"while it was being served. Run `lore-active recover {database.path.parent}` to "
-                "put both together; if you do not want those answers, move that copy elsewhere."
+                f"{path} contains {more} answers that {database.path} lacks: the file was replaced "
+                f"while the server was running. Run `lore-active recover {database.path.parent}` "
+                "to combine both; if you do not want those answers, move that copy elsewhere."
             )
 
 
 def _places(folder: Path, moment: str) -> Iterator[tuple[Path, str]]:
     if folder.is_dir():
         yield folder / backups.FOLDER, f"rescued-{moment}.db"
-    # The folder itself may be gone, or its disk full.
+    # The folder itself may be missing, or its disk full.
     for home in (folder.absolute().parent, Path(tempfile.gettempdir())):
         if home.is_dir():
             yield home, f"{folder.name}-rescued-{moment}.db"
@@ -119,7 +119,7 @@ def _copy(c: Connection, part: Path) -> int:
 
 
 def _answered(c: Connection) -> set[str]:
-    """The tokens of every question that has an answer; nothing else has the same in two files."""
+    """Return the tokens of all answered questions, which are unique across files."""
     rows = c.execute("SELECT q.token FROM answers a JOIN queries q ON q.id = a.query")
     return {str(row[0]) for row in rows}
 

@@ -1,4 +1,4 @@
-"""A study's rows put together again, from its damaged file and from its copies."""
+"""Combining a study's rows from its damaged file and its copies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import Connection
 from server.store.tables import CHAIN, SECRET, TABLES
 
-# Rows of these never change once they are there.
+# Tables whose rows never change.
 ADDED = ("answers", "prior_answers", "events", "steps", "models", "decisions", "chain")
-# In an order in which rows can be put: what others refer to, or are checked by, comes first.
+# In an order in which rows can be inserted: those that others depend on come first.
 ORDER = (*CHAIN, *TABLES, "snapshot", "links")
-# Made again by whoever needs them: experimenters sign in again, the worker says that it lives.
+# Not recovered: experimenters sign in again, the worker writes a new heartbeat.
 REMADE = ("sessions", "attempts", "heartbeat", "migrations")
-# A number this far beyond all others was not given by counting: its bytes were changed.
+# A number this far beyond all others must be damaged.
 MAX_GAP = 100_000
 Row = dict[str, Any]
 Heads = tuple[int, int, int]
@@ -32,7 +32,7 @@ Heads = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the rows of each table look like: for pages, and for statements."""
+    """Columns of each table, for reading pages and for SQL."""
 
     shapes: Shapes
     names: dict[str, list[str]]
@@ -40,7 +40,7 @@ class Layout:
 
     @classmethod
     def of(cls, c: Connection) -> Layout:
-        """The layout of a database of this version."""
+        """Read the layout of a database of the current version."""
         shapes: dict[str, tuple[Column, ...]] = {}
         names: dict[str, list[str]] = {}
         keys: dict[str, str | None] = {}
@@ -56,7 +56,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Valid:
-    """A copy that SQLite finds nothing wrong with."""
+    """A copy that SQLite finds valid."""
 
     name: str
     path: Path
@@ -64,14 +64,14 @@ class Valid:
     lost: str = ""
 
     def rows(self, table: str) -> Iterator[tuple[int, Row]]:
-        """(number, columns) of a table's rows, in order."""
+        """Yield (number, columns) of a table's rows, in order."""
         with closing(self._reader()) as connection:
             for row in connection.execute(f"SELECT rowid AS _row, * FROM {table} ORDER BY rowid"):
                 held = dict(row)
                 yield held.pop("_row"), held
 
     def heads(self) -> Heads:
-        """The highest answer, event and question."""
+        """Return the highest answer, event and question."""
         with closing(self._reader()) as connection:
             return heads(connection)
 
@@ -82,7 +82,7 @@ class Valid:
 
 
 class Broken:
-    """A damaged file with its log: the rows of every page that is whole."""
+    """A damaged file with its log: the rows of every intact page."""
 
     def __init__(self, name: str, path: Path, damage: str, layout: Layout) -> None:
         self.name, self.damage, self._layout = name, damage, layout
@@ -91,10 +91,10 @@ class Broken:
         self.lost = f"{log.name}: {read.lost}" if read.lost else ""
         self._image = Image(_content(path), read)
         places = self._image.places(layout.shapes)
-        self._places = {table: _plausible(found) for table, found in places.items()}
+        self._places = {table: _plausible(positions) for table, positions in places.items()}
 
     def rows(self, table: str) -> Iterator[tuple[int, Row]]:
-        """(number, columns) of a table's rows, in order, as far as they can be read."""
+        """Yield (number, columns) of a table's readable rows, in order."""
         names, key = self._layout.names[table], self._layout.keys[table]
         kinds = [column.kind for column in self._layout.shapes[table]]
         for number, place in sorted(self._places[table].items()):
@@ -108,7 +108,7 @@ class Broken:
             yield number, row
 
     def heads(self) -> Heads:
-        """The highest answer, event and question."""
+        """Return the highest answer, event and question."""
         first, second, third = (
             max(self._places[table], default=0) for table in ("answers", "events", "queries")
         )
@@ -131,7 +131,7 @@ def _plausible(places: dict[int, RowPlace]) -> dict[int, RowPlace]:
 
 
 def heads(c: Connection) -> Heads:
-    """The highest answer, event and question."""
+    """Return the highest answer, event and question."""
     row = c.execute(
         "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
         "(SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM queries)"
@@ -140,9 +140,9 @@ def heads(c: Connection) -> Heads:
 
 
 class Recorded:
-    """What rows should be, by the hash chain.
+    """Expected rows according to the hash chain.
 
-    `whole`: no record is missing or changed, so that there is no row that the chain does not know.
+    `whole`: no record is missing or changed, so that the chain knows every row.
     """
 
     def __init__(self, c: Connection) -> None:
@@ -151,7 +151,7 @@ class Recorded:
         self.whole = bool(self._walk.layout) and not self._walk.broken
 
     def agrees(self, table: str, number: int, row: Row) -> bool | None:
-        """Whether a row is as recorded; None if there is nothing that it can be compared with."""
+        """Return whether a row matches the chain; None if it cannot be compared."""
         known = self._walk.expected.get(table, {}).get(number)
         columns = self._walk.layout.get(table, [])
         if known is None or not self._walk.comparable(table, known):
@@ -161,34 +161,33 @@ class Recorded:
         return self._walk.holds(table, [row[name] for name in columns], known)
 
     def accepts(self, table: str, number: int, row: Row) -> bool:
-        """Whether a row from a damaged page may be used."""
+        """Return whether a row from a damaged page may be used."""
         agrees = self.agrees(table, number, row)
         if agrees is None:
-            # Nobody can tell, unless all that there ever was is known.
+            # Unknown, unless the chain is complete.
             return not self.whole or table not in TABLES or self.knows(table, number)
-        # With records missing, a row that changes may have done so in one of those.
+        # With records missing, one of them may have changed the row.
         return agrees or (not self.whole and table not in ADDED)
 
     def knows(self, table: str, number: int) -> bool:
-        """Whether something is recorded of such a row."""
+        """Return whether the chain has this row."""
         return number in self._walk.expected.get(table, {})
 
     def rows(self) -> Iterator[Key]:
-        """All that should be there."""
+        """Yield all rows that should exist."""
         for table, rows in self._walk.expected.items():
             yield from ((table, row) for row, known in rows.items() if known.digest is not None)
 
 
-# ---- putting together ---------------------------------------------------------------------------
+# ---- combining ----------------------------------------------------------------------------------
 
 
 @dataclass
 class Merged:
-    """What one source brought.
+    """What one source contributed.
 
-    `unusable` are rows that could be read, but not used: they are not as recorded, what they refer
-    to is lost, or they contradict others. `nameless` are participants of whom only questions and
-    answers are left.
+    `unusable` rows could be read but not used: they differ from the chain, refer to lost rows, or
+    contradict others. `nameless` are participants of whom only questions and answers remain.
     """
 
     added: Counter[str] = field(default_factory=Counter)
@@ -199,35 +198,35 @@ class Merged:
 
 
 def parted_at(c: Connection, source: Source) -> int | None:
-    """From which answer on the source has others under the same numbers; None if it has not.
+    """Return from which answer on the source has different ones; None if it has none.
 
-    Then somebody went on with an older copy, and both have a history of their own.
+    Then collection was continued from an older copy, and the histories diverge.
     """
     first, others = None, 0
     for number, row in source.rows("answers"):
-        held = c.execute(
+        existing = c.execute(
             "SELECT query, side, received_at FROM answers WHERE seq = ?", (number,)
         ).fetchone()
-        if held is None:
+        if existing is None:
             continue
-        if tuple(held) == (row["query"], row["side"], row["received_at"]):
+        if tuple(existing) == (row["query"], row["side"], row["received_at"]):
             first, others = None, 0
         else:
             first, others = first or number, others + 1
-    # A page that was damaged may well hold one or two that were changed.
+    # A damaged page may contain one or two changed answers.
     return first if others > (2 if source.damage else 0) else None
 
 
 def merge(c: Connection, source: Source) -> Merged:
-    """Put what the source has, and the database lacks, or has in an older state."""
-    found, newer = Merged(), source.heads() >= heads(c)
+    """Add rows of the source that the database lacks or has in an older state."""
+    result, newer = Merged(), source.heads() >= heads(c)
     for table in CHAIN:
-        _put_all(c, source, table, newer, None, found)
+        _put_all(c, source, table, newer, None, result)
     recorded = Recorded(c) if source.damage else None
     for table in ORDER:
         if table not in CHAIN:
-            _put_all(c, source, table, newer, recorded, found)
-    return found
+            _put_all(c, source, table, newer, recorded, result)
+    return result
 
 
 def _put_all(
@@ -236,58 +235,58 @@ def _put_all(
     table: str,
     newer: bool,
     recorded: Recorded | None,
-    found: Merged,
+    result: Merged,
 ) -> None:
     for number, row in source.rows(table):
-        held = c.execute(f"SELECT * FROM {table} WHERE rowid = ?", (number,)).fetchone()
-        if held is not None:
-            same = all(held[name] == value for name, value in row.items())
+        existing = c.execute(f"SELECT * FROM {table} WHERE rowid = ?", (number,)).fetchone()
+        if existing is not None:
+            same = all(existing[name] == value for name, value in row.items())
             if same or not newer or table in ADDED:
                 continue
-            if recorded is not None and (secret := SECRET.get(table)) and held[secret]:
-                # The chain does not cover it, and it stays the same from when it is given.
-                row[secret] = held[secret]
+            if recorded is not None and (secret := SECRET.get(table)) and existing[secret]:
+                # Not covered by the chain, and never changed once it is set.
+                row[secret] = existing[secret]
         try:
             if recorded is not None and not recorded.accepts(table, number, row):
                 raise sqlite3.IntegrityError
-            _put(c, table, number, row, held is None, found)
+            _put(c, table, number, row, existing is None, result)
         except sqlite3.IntegrityError:
-            found.unusable.setdefault(table, []).append(number)
+            result.unusable.setdefault(table, []).append(number)
         else:
             if recorded is not None and not recorded.agrees(table, number, row):
-                found.unconfirmed += 1
+                result.unconfirmed += 1
 
 
-def _put(c: Connection, table: str, number: int, row: Row, new: bool, found: Merged) -> None:
+def _put(c: Connection, table: str, number: int, row: Row, new: bool, result: Merged) -> None:
     if not new:
         assignments = ", ".join(f'"{name}" = ?' for name in row)
         values = [*row.values(), number]
         c.execute(f"UPDATE {table} SET {assignments} WHERE rowid = ?", values)
-        found.changed[table] += 1
+        result.changed[table] += 1
         return
     if table in ("queries", "events") and row.get("participant") is not None:
-        _known_participant(c, row["participant"], found)
+        _known_participant(c, row["participant"], result)
     if row.get("repeats") is not None and not _has(c, "queries", row["repeats"]):
         row = {**row, "repeats": None}
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
     c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
-    found.added[table] += 1
+    result.added[table] += 1
 
 
 def _has(c: Connection, table: str, number: int) -> bool:
-    found = c.execute(f"SELECT 1 FROM {table} WHERE rowid = ?", (number,)).fetchone()
-    return found is not None
+    row = c.execute(f"SELECT 1 FROM {table} WHERE rowid = ?", (number,)).fetchone()
+    return row is not None
 
 
-def _known_participant(c: Connection, number: int, found: Merged) -> None:
-    """Answers are kept even where who gave them is lost: they are then nobody's in particular."""
+def _known_participant(c: Connection, number: int, result: Merged) -> None:
+    """Add a placeholder for a lost participant, so that their answers are kept."""
     if not _has(c, "participants", number):
         c.execute(
             "INSERT INTO participants "
             "(id, token, entry, agent, stage, trials, arrived_at, seen_at, simulated) "
-            # Where all that is known of is simulated, so is this.
+            # Simulated if all known participants are.
             "VALUES (?, ?, '{}', '', 'expired', 0, 0, 0, "
             "(SELECT coalesce(min(simulated), 0) FROM participants))",
             (number, secrets.token_urlsafe(18)),
         )
-        found.nameless.append(number)
+        result.nameless.append(number)

@@ -1,7 +1,7 @@
-"""The pages of a write-ahead log, also of one that is damaged or cut off.
+"""Pages of a write-ahead log, even of a damaged or truncated one.
 
-SQLite uses nothing after the first damaged frame. But each frame's checksum goes on from the one
-before it, so that those after the damage can be checked, too.
+SQLite uses nothing after the first damaged frame. But each frame's checksum continues the one
+before it, so that frames after the damage can be verified as well.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ HEADER, FRAME_HEADER = 32, 24
 
 @dataclass
 class Log:
-    """The usable part of a write-ahead log: pages by number, with their place in it.
+    """The usable part of a write-ahead log: pages by number, with their frame.
 
-    `lost` says what is known to have been in it and cannot be used; empty if all of it can.
+    `lost` says what was in it and cannot be used; empty if everything can.
     """
 
     pages: dict[int, tuple[int, bytes]] = field(default_factory=dict)
@@ -27,16 +27,16 @@ class Log:
 
 
 def read_log(log: bytes, index: bytes = b"") -> Log:
-    """The pages of a log up to its last whole commit; `index` is the -shm file."""
+    """Read the pages of a log up to its last complete commit; `index` is the -shm file."""
     frames = _indexed(index)
     if len(log) < HEADER:
-        return Log(lost=f"its {frames} frames are gone" if frames else "")
+        return Log(lost=f"its {frames} frames are missing" if frames else "")
     magic, _, size, _, *salt = struct.unpack_from(">6I", log)
     if magic not in MAGIC or size < 512 or size & (size - 1):
         return Log(lost="its header is damaged")
     order = ">" if magic & 1 else "<"
     whole, rest = divmod(len(log) - HEADER, FRAME_HEADER + size)
-    found, bad, current, pending = Log(), 0, 0, dict[int, tuple[int, bytes]]()
+    result, bad, current, pending = Log(), 0, 0, dict[int, tuple[int, bytes]]()
     sums: tuple[int, int] = struct.unpack_from(">2I", log, 24)
     for number in range(1, whole + 1):
         start = HEADER + (number - 1) * (FRAME_HEADER + size)
@@ -52,20 +52,20 @@ def read_log(log: bytes, index: bytes = b"") -> Log:
             continue
         pending[page] = (number, data)
         if commit:
-            found.pages |= pending
-            found.count, pending = commit, {}
+            result.pages |= pending
+            result.count, pending = commit, {}
     begun = log[len(log) - rest :][8:16] == struct.pack(">2I", *salt) if rest >= 16 else False
     if bad:
-        found.lost = f"{bad} of its {current} frames are damaged"
+        result.lost = f"{bad} of its {current} frames are damaged"
     elif max(frames, current + begun) > current:
-        found.lost = f"it ends after frame {current} of {max(frames, current + 1)}"
+        result.lost = f"it ends after frame {current} of {max(frames, current + 1)}"
     elif pending:
-        found.lost = f"it ends within a commit, at frame {current}"
-    return found
+        result.lost = f"it ends within a commit, at frame {current}"
+    return result
 
 
 def _indexed(index: bytes) -> int:
-    """How many frames the log had, as its index says; 0 if it says nothing."""
+    """Return how many frames the log had according to its index; 0 if unknown."""
     if len(index) < 136 or index[:48] != index[48:96] or not index[12]:
         return 0
     (newest,) = struct.unpack_from("=I", index, 16)
@@ -74,11 +74,11 @@ def _indexed(index: bytes) -> int:
 
 
 def _checksum(content: bytes, first: int, second: int, order: str) -> tuple[int, int]:
-    words = array("I", content)
+    numbers = array("I", content)
     if (order == ">") == (struct.pack("=H", 1) == b"\1\0"):
-        words.byteswap()
-    pairs = iter(words)
-    for one, other in zip(pairs, pairs, strict=True):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
+        numbers.byteswap()
+    pairs = iter(numbers)
+    for even, odd in zip(pairs, pairs, strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     return first, second

@@ -1,1 +1,1 @@
-"""SQLite as the store uses it: connections, files, migrations, the writer, errors by name."""
+"""SQLite as used by the store: connections, files, migrations, the writer, errors."""

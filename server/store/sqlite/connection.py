@@ -1,4 +1,4 @@
-"""Connections to a study's SQLite file: safe settings, and files that are their owner's alone."""
+"""Connections to a study's SQLite file: safe settings and private files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Connection = sqlite3.Connection
 BUSY_SECONDS = 5.0
 PRAGMAS = {
     "journal_mode": "wal",
-    "synchronous": 2,  # FULL: a commit that was acknowledged survives a loss of power
+    "synchronous": 2,  # FULL: an acknowledged commit survives a power failure
     "foreign_keys": 1,
     "journal_size_limit": 16 * 2**20,
-    "secure_delete": 1,  # what is deleted is overwritten
-    "trusted_schema": 0,  # a study's file may come from somebody else
-    "temp_store": 2,  # MEMORY: what people are and say is in no other file
+    "secure_delete": 1,  # deleted data are overwritten
+    "trusted_schema": 0,  # a study's file may be untrusted
+    "temp_store": 2,  # MEMORY: no personal data in other files
 }
 
 
 class NotSafe(LoreError):
-    """SQLite would not take a setting that durability rests on."""
+    """SQLite did not accept a setting required for durability."""
 
 
 def connect(
@@ -33,11 +33,11 @@ def connect(
     wait_ms: int = int(BUSY_SECONDS * 1000),
     check: Callable[[], object] = lambda: None,
 ) -> Connection:
-    """A connection with every safety setting on, and asserted; the file must be there.
+    """Open a connection with all safety settings verified; the file must exist.
 
-    SQLite would make one that is not: an empty study in place of one that was deleted. `check` is
-    called once the file is open, but before its log is: it raises if that is not the right file,
-    which would otherwise be mixed with a log that is not its own.
+    SQLite would create a missing file: an empty study in place of a deleted one. `check` is called
+    when the file is open, but its log is not: it raises if it is not the right file, which would
+    otherwise be mixed with the log of another.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -53,7 +53,7 @@ def connect(
             connection.execute(f"PRAGMA {name} = {wanted}")
             found = connection.execute(f"PRAGMA {name}").fetchone()[0]
             if found != wanted:
-                raise NotSafe(f"{path}: SQLite has {name} = {found!r}, but {wanted!r} is needed.")
+                raise NotSafe(f"{path}: SQLite has {name} = {found!r}, but {wanted!r} is required.")
     except BaseException:
         connection.close()
         raise
@@ -61,24 +61,24 @@ def connect(
 
 
 def for_reading(connection: Connection) -> Connection:
-    """The connection, which then reads text in which a byte was damaged, too.
+    """Make a connection read invalid UTF-8 as well, and return it.
 
-    Such a row is not as the hash chain recorded it, and is named by who verifies; it must not keep
-    anybody from all the others.
+    Such a row differs from the hash chain and is reported by the verification; it must not block
+    access to all others.
     """
     connection.text_factory = any_text
     return connection
 
 
 def any_text(raw: bytes) -> str:
-    """Text as it was stored, with marks in place of what is not UTF-8."""
+    """Decode text, with replacement characters for invalid UTF-8."""
     return raw.decode("utf-8", "replace")
 
 
 def read_only(path: Path, check: Callable[[], object] = lambda: None) -> Connection:
-    """A connection that changes nothing, also when it is closed; `check` as above.
+    """Open a connection that changes nothing, even when closed; `check` as above.
 
-    It leaves nothing beside a file that has no log: that must be at rest.
+    It creates no files beside a database without a log, which must not be in use.
     """
     how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
@@ -91,7 +91,7 @@ def read_only(path: Path, check: Callable[[], object] = lambda: None) -> Connect
 
 
 def create_private(path: Path) -> None:
-    """A new file is its owner's alone, and so are its log and index; an old one keeps its mode."""
-    # Where no file can be made, SQLite says why.
+    """Create a file that only its owner can read, as its log and index; keep existing files."""
+    # If the file cannot be created, SQLite reports why.
     with contextlib.suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

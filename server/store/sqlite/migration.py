@@ -1,4 +1,4 @@
-"""Versions of a study's database: numbered migrations, each in a transaction of its own."""
+"""Migrations of a study's database: numbered, each in its own transaction."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class NewerDatabase(LoreError):
 
 
 def _migrations() -> list[tuple[int, str, str]]:
-    """(number, name, SQL) of all there are, in order; the schema is number 1."""
+    """Return (number, name, SQL) of all migrations, in order; the schema is number 1."""
     here = resources.files("server.store")
-    found = [(1, "schema", (here / "schema.sql").read_text(encoding="utf-8"))]
+    migrations = [(1, "schema", (here / "schema.sql").read_text(encoding="utf-8"))]
     for file in (here / "migrations").iterdir():
         if file.name.endswith(".sql"):
             number, _, name = file.name.removesuffix(".sql").partition("_")
-            found.append((int(number), name, file.read_text(encoding="utf-8")))
-    return sorted(found)
+            migrations.append((int(number), name, file.read_text(encoding="utf-8")))
+    return sorted(migrations)
 
 
 def _statements(script: str) -> list[str]:
-    """The script's statements one by one: executescript would commit between them."""
+    """Split a script into statements, since executescript would commit between them."""
     statements, pending = [], ""
     for line in script.splitlines(keepends=True):
         pending += line
@@ -42,7 +42,7 @@ def _statements(script: str) -> list[str]:
 
 
 def migrate(connection: Connection, path: Path, now: int) -> None:
-    """Bring the database to this version, each migration with its record in one transaction."""
+    """Migrate the database to the current version, each migration in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations "
@@ -52,13 +52,13 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
     known = _migrations()
     have = connection.execute("SELECT max(number) FROM migrations").fetchone()[0] or 0
     newest = known[-1][0]
-    # A chain that begins now begins with the tables as they are in the end.
+    # A chain created now starts after the last migration.
     began_before = any(name == "chain" and number <= have for number, name, _ in known)
     why = chain.UPGRADE if have else chain.NEW
     if have > newest:
         raise NewerDatabase(
-            f"{path} has version {have}, but this lore-active knows versions up to {newest}. "
-            "Please update lore-active; the file was not touched."
+            f"{path} has version {have}, but this lore-active supports versions up to {newest}. "
+            "Please update lore-active; the file was not changed."
         )
     for number, name, script in known:
         with _immediate(connection):
@@ -75,13 +75,13 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
                 elif name == "chain" or "chain" in done.values():
                     chain.begin_again(connection, now, why)
     with _immediate(connection):
-        # Whatever else has changed the tables was not this program.
+        # Any other change of the tables was made by another program.
         chain_verification.keep_covered(connection, now, chain.ALTERED)
 
 
 @contextlib.contextmanager
 def _immediate(connection: Connection) -> Iterator[None]:
-    """One transaction that writes."""
+    """Run a write transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,7 +1,7 @@
-"""The thread that writes: grouped commits, each checked before anybody hears of it.
+"""The writer thread: grouped commits, each verified before it is acknowledged.
 
-Requests that wait while another commit goes to disk are committed together, each in a savepoint of
-its own. Whatever happens to the thread or to the files, everybody who waits hears of it in time.
+Requests that wait during a commit are then committed together, each in its own savepoint. Whatever
+happens to the thread or the files, every caller gets a result or an error in time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from server.store.sqlite.files import OpenFiles
 
 Result = TypeVar("Result")
 
-# SQLite waits longer and longer for a lock, and so would lose every race against a busy writer;
-# writers therefore knock often, and rest a moment between commits that follow each other closely.
+# SQLite backs off more and more while it waits for a lock, and would starve behind a busy writer;
+# so writers retry often, and pause briefly between consecutive commits.
 KNOCK_MS = 3
 REST_SECONDS = 0.003
 MAX_TOGETHER = 128
-# Imports are one long write. Whoever serves people sets `patience` to what they can wait.
+# Imports are one long write. The server sets `patience` to what participants can wait.
 PATIENCE_SECONDS = 3600.0
 
 
@@ -56,10 +56,10 @@ class Failure:
 
 
 class Writer:
-    """Runs requests on the one connection that writes.
+    """Runs requests on the single writing connection.
 
-    `failure` says why the last commit failed, None if it did not; `written_at` is when the last one
-    succeeded and `busy_since` when the present one began, both on the monotonic clock.
+    `failure` is why the last commit failed, None if it succeeded; `written_at` is when the last one
+    succeeded and `busy_since` when the current one started, both on the monotonic clock.
     """
 
     def __init__(self, connection: Connection, files: OpenFiles, clock: Callable[[], int]) -> None:
@@ -70,9 +70,9 @@ class Writer:
         self.busy_since: float | None = None
         self._connection: Connection | None = connection
         self._recorder: Recorder | None = Recorder(connection)
-        # Whoever waits stays in here until they have been told.
+        # Requests stay in here until they have their result.
         self._waiting: deque[_Request] = deque()
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._batch: list[_Request] = []
         self._newest = 0
         self._ended = False
@@ -80,43 +80,43 @@ class Writer:
         self._thread.start()
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work` and return its result once it is safely on disk."""
+        """Run `work` and return its result once it is durably stored."""
         future = self.submit(work)
         try:
             return future.result(self.patience)
         except TimeoutError:
             unstored = future.cancel()
             if future.done() and not unstored:
-                # In the last moment; or the work itself has run out of some time of its own.
+                # It finished at the last moment, or the work itself raised TimeoutError.
                 return future.result()
-            told = f"no answer within {self.patience:g} s" + "; nothing was stored" * unstored
-            raise WriterFailed.because(self.path, told) from None
+            detail = f"no response within {self.patience:g} s" + "; nothing was stored" * unstored
+            raise WriterFailed.because(self.path, detail) from None
 
     @property
     def recorder(self) -> Recorder:
-        """What records in the hash chain, for work that is under way on the writer's connection."""
+        """The hash chain's recorder, for work running on the writer's connection."""
         assert self._recorder is not None
         return self._recorder
 
     def submit(self, work: Callable[[Connection], Result]) -> Future[Result]:
-        """Have `work` done without waiting for it."""
+        """Queue `work` without waiting for it."""
         future: Future[Result] = Future()
-        with self._news:
+        with self._changed:
             if self._ended:
                 raise CannotOpen.because(self.path, "it was closed")
             self._waiting.append(_Request(work, future))
-            self._news.notify()
+            self._changed.notify()
         return future
 
     def probe(self) -> None:
-        """Commit something that changes nothing, to find out whether that can be done."""
+        """Commit without changing anything, to test whether writing works."""
 
         def work(c: Connection) -> None:
             if no_room(self.path):
-                # What little is committed here may still fit into the log as it is.
-                raise DiskFull.because(self.path, "there is no room left")
+                # This small commit might still fit into the existing log.
+                raise DiskFull.because(self.path, "no space is left")
             version = c.execute("PRAGMA user_version").fetchone()[0]
-            # It takes pages that are not there yet, as answers do, and gives them back.
+            # Allocates new pages, as answers do, and releases them.
             c.execute("SAVEPOINT probe")
             c.execute("CREATE TABLE probe AS SELECT zeroblob(65536)")
             c.execute("ROLLBACK TO probe")
@@ -126,19 +126,19 @@ class Writer:
         self.write(work)
 
     def close(self) -> bool:
-        """Finish what is waiting; False if it hangs in the middle of something."""
-        with self._news:
+        """Finish pending requests; return False if the writer hangs."""
+        with self._changed:
             self._ended = True
-            self._news.notify()
+            self._changed.notify()
         self._thread.join(self.patience)
         return not self._thread.is_alive()
 
     def connections(self) -> list[Connection]:
-        """The connection that it writes on, if it has one."""
+        """List the writing connection, if there is one."""
         return [] if self._connection is None else [self._connection]
 
     def _write_all(self) -> None:
-        """The writer's life: whatever happens, those who wait hear of it, and it goes on."""
+        """Main loop: whatever happens, callers are notified, and the loop continues."""
         going = True
         while going:
             try:
@@ -148,11 +148,11 @@ class Writer:
                     self._give_up(error)
 
     def _write_some(self) -> bool:
-        """Wait for requests and commit them together; False once there will be no more."""
+        """Wait for requests and commit them together; return False after `close`."""
         self.busy_since = None
-        with self._news:
+        with self._changed:
             while not self._waiting and not self._ended:
-                self._news.wait()
+                self._changed.wait()
             self._batch = list(islice(self._waiting, MAX_TOGETHER))
         if not self._batch:
             return False
@@ -164,8 +164,8 @@ class Writer:
         return True
 
     def _dismiss(self) -> None:
-        """Those of this batch have been told and no longer wait."""
-        with self._news:
+        """Remove this batch, whose callers have been notified, from the queue."""
+        with self._changed:
             while self._waiting and self._waiting[0] in self._batch:
                 self._waiting.popleft()
             self._batch = []
@@ -176,7 +176,7 @@ class Writer:
         connection, recorder = self._ready()
         self._begin(connection)
         if newest_answer(connection) < self._newest:
-            raise FileReplaced.because(self.path, "answers are missing that were stored")
+            raise FileReplaced.because(self.path, "answers that had been stored are missing")
         for request in batch:
             if request.future.set_running_or_notify_cancel():
                 outcomes.append(self._run(connection, request))
@@ -194,7 +194,7 @@ class Writer:
                 request.future.set_exception(failure)
 
     def _ready(self) -> tuple[Connection, Recorder]:
-        """The connection with what records its changes; made again if they were dropped."""
+        """Return the connection and its recorder; open them again if they were dropped."""
         if self._connection is None or self._recorder is None:
             self._drop_connection()
             connection = connect(self.path, KNOCK_MS, self.files.check)
@@ -207,7 +207,7 @@ class Writer:
         return self._connection, self._recorder
 
     def _give_up(self, error: BaseException) -> None:
-        """Take back what was begun, and tell everybody who waits for it."""
+        """Roll back, and notify all callers of this batch."""
         try:
             connection = self._connection
             if connection is not None and connection.in_transaction:
@@ -215,18 +215,18 @@ class Writer:
         except BaseException:
             self._drop_connection()
         if isinstance(error, sqlite3.Error):
-            told: StoreError = classified(error, self.path)
+            named: StoreError = classified(error, self.path)
         elif isinstance(error, StoreError):
-            told = error
+            named = error
         else:
-            # Nobody knows in what state it left the connection.
+            # The state of the connection is unknown.
             self._drop_connection()
-            told = WriterFailed.because(self.path, f"{type(error).__name__} {error}")
-            told.__cause__ = error
-        self._note(told)
+            named = WriterFailed.because(self.path, f"{type(error).__name__} {error}")
+            named.__cause__ = error
+        self._note(named)
         for request in self._batch:
             with contextlib.suppress(InvalidStateError):
-                request.future.set_exception(told)
+                request.future.set_exception(named)
         self._dismiss()
 
     def _drop_connection(self) -> None:
@@ -267,7 +267,7 @@ class Writer:
             return request, result, None
         except Exception as error:
             if not connection.in_transaction:
-                # A full disk takes the whole transaction back, the others' work with it.
+                # A full disk rolls back the whole transaction, including other requests.
                 raise
             connection.execute("ROLLBACK TO request")
             connection.execute("RELEASE request")
@@ -277,8 +277,8 @@ class Writer:
 
 
 def newest_answer(c: Connection) -> int:
-    """The number of the last answer. It never falls: answers are not deleted.
+    """Return the number of the last answer, which never decreases: answers are not deleted.
 
-    Where it does, an older copy was written over the file, which keeps its name and its inode.
+    If it does, the file was overwritten by an older copy, which keeps its name and inode.
     """
     return int(c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0])

@@ -1,13 +1,13 @@
-"""The colours of the demo: two circles of equal lightness in CIELAB, a space of known rank 2."""
+"""Colours of the demo study: two circles of equal lightness in CIELAB, a space of known rank 2."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# The lightness at which the widest circle of hues fits into sRGB.
+# At this lightness, the circle of hues that fits into sRGB is the widest.
 LIGHTNESS = 74.0
-# With this unit the coordinates have a standard deviation of 1, so a noise of 0.1 is moderate.
+# This unit gives the coordinates a standard deviation of 1, so that a noise of 0.1 is moderate.
 UNIT = 25.0
 WHITE = (0.95047, 1.0, 1.08883)  # D65
 
@@ -26,7 +26,7 @@ DULL = (20.0, (
 
 @dataclass(frozen=True)
 class Colour:
-    """One colour: its key and name, its place in CIELAB, its circle and its place on the circle."""
+    """One colour: key, name, coordinates in CIELAB, circle and position on the circle."""
 
     key: str
     name: str
@@ -42,25 +42,25 @@ class Colour:
 
     @property
     def description(self) -> str:
-        """The colour in words, for those who cannot see it."""
+        """Alt text of the colour, for screen readers."""
         return f"A square in {self.name}"
 
     @property
     def position(self) -> tuple[float, float]:
-        """Where the colour lies in the space that simulated people use."""
+        """Coordinates of the colour in the space that simulated participants answer from."""
         return self.a / UNIT, self.b / UNIT
 
 
 def colours() -> list[Colour]:
     """All colours of the demo, circle by circle, hue by hue."""
-    found: list[Colour] = []
+    result: list[Colour] = []
     for circle, (chroma, names) in enumerate((CLEAR, DULL)):
         for step, name in enumerate(names):
             hue = 2 * math.pi * step / len(names)
-            key = f"colour-{len(found) + 1:02d}"
+            key = f"colour-{len(result) + 1:02d}"
             a, b = chroma * math.cos(hue), chroma * math.sin(hue)
-            found.append(Colour(key, name, a, b, circle, step))
-    return found
+            result.append(Colour(key, name, a, b, circle, step))
+    return result
 
 
 def catches() -> list[tuple[str, str, str]]:
@@ -73,7 +73,7 @@ def catches() -> list[tuple[str, str, str]]:
 
 
 def srgb(lightness: float, a: float, b: float) -> tuple[int, int, int]:
-    """A CIELAB colour as 8-bit sRGB; it must lie in the gamut."""
+    """Convert a CIELAB colour to 8-bit sRGB; it must be within the gamut."""
     fy = (lightness + 16) / 116
     x, y, z = (
         white * _inverse(value)
@@ -89,12 +89,12 @@ def srgb(lightness: float, a: float, b: float) -> tuple[int, int, int]:
 
 
 def _inverse(value: float) -> float:
-    """The inverse of CIELAB's compression: a cube, with a straight line near black."""
+    """Inverse of CIELAB's compression: a cube, with a straight line near black."""
     return value**3 if value > 6 / 29 else 3 * (6 / 29) ** 2 * (value - 4 / 29)
 
 
 def _companded(value: float) -> float:
-    """A linear share of light as sRGB encodes it."""
+    """Encode linear light with the transfer function of sRGB."""
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{value} is outside the gamut of sRGB, 0 to 1")
+        raise ValueError(f"{value} is outside the sRGB gamut, 0 to 1")
     return 1.055 * value ** (1 / 2.4) - 0.055 if value > 0.0031308 else 12.92 * value

@@ -1,4 +1,4 @@
-"""A PNG picture of one colour, written without a graphics library."""
+"""Write a PNG image of one colour without a graphics library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 
 
 def patch(red: int, green: int, blue: int, side: int = 240) -> bytes:
-    """A square of one sRGB colour (0 to 255 each) as the content of a PNG file."""
+    """Content of a PNG file that shows a square of one sRGB colour (channels from 0 to 255)."""
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)  # 8 bits, RGB, no interlace
     row = b"\0" + bytes((red, green, blue)) * side
     return b"".join(

@@ -1,4 +1,4 @@
-"""A new study: a commented study.toml and sample stimuli that run as they are."""
+"""Write a new study: a commented study.toml and sample stimuli, ready to run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from server.study.samples import colours, png
 Sample = Literal["foods", "colours"]
 
 INTRODUCTION = """\
-A study of lore-active. Every key stands here with what it means and what it must be.
-A key that is left out has its default; docs/study.md lists them all.
-`lore-active check` reports everything that is wrong."""
+Settings of a lore-active study. Above each key: what it means and which values it allows.
+Keys that you omit have their defaults; docs/study.md lists them.
+`lore-active check` reports every error in this file."""
 
-# Where bots taste them: how sweet, how sour, how hot. Made up, but so that they make sense.
+# Coordinates for the bots: sweet, sour, hot. Invented, but plausible.
 FOODS = {
     "apple": (1.0, 0.4, -0.6),
     "pear": (1.2, 0.0, -0.7),
@@ -48,13 +48,13 @@ FOOD_CATCHES = (
     ("chilli", "mustard", "yoghurt"),
 )
 
-# What an ethics committee asks for; `check` warns while anything is left to fill in.
+# What ethics committees usually require; `check` warns while anything is left to fill in.
 CONSENT = """\
 Researchers: [FILL IN: names], [FILL IN: institution]
 Contact: [FILL IN: e-mail address or telephone number]
 Ethics approval: [FILL IN: committee and number]
 
-Purpose: We study how alike things seem to people. [FILL IN: the purpose in one or two sentences]
+Purpose: We study how similar things seem to people. [FILL IN: the purpose in one or two sentences]
 
 What you will do: You will see three items at a time and choose which of two is more like the \
 third. There are no right or wrong answers. It takes about [FILL IN: number] minutes.
@@ -71,7 +71,7 @@ giving a reason. To have your answers deleted later, write to [FILL IN: contact]
 
 
 def write_study(folder: Path, sample: Sample, seed: int) -> None:
-    """Write a whole study into `folder`, which must be new or empty."""
+    """Write a complete study into `folder`, which must be new or empty."""
     folder = folder.absolute()
     if not NAME.fullmatch(folder.name):
         raise InvalidParameter(
@@ -90,7 +90,7 @@ def write_study(folder: Path, sample: Sample, seed: int) -> None:
 
 
 def study_toml(values: Mapping[str, Any]) -> str:
-    """The text of a study.toml with every key; `values` by dotted key replace the defaults."""
+    """Text of a study.toml with every key; `values`, by dotted key, replace the defaults."""
     lines = _comment(INTRODUCTION)
     table = None
     for key, field in all_keys().items():
@@ -112,7 +112,7 @@ def _comment(text: str) -> list[str]:
 
 def _toml(value: Any) -> str:
     if isinstance(value, str):
-        # JSON's escapes are also TOML's; paragraphs are easier to edit as they will be read.
+        # JSON's escapes are valid in TOML too; paragraphs are easier to edit on separate lines.
         quoted = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         if "\n\n" in value:
             return '"""\n' + quoted[1:-1].replace("\\n", "\n") + '"""'
