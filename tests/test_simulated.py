@@ -412,7 +412,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
     rows = rows_of(tmp_path / "all" / name)
     bots_rows = sum(row["simulated"] == "1" for row in rows)
     done = imported("all", "--dry-run")
-    assert f"{bots_rows} rows of simulated participants (bots) were left out" in done.stdout
+    assert f"{bots_rows} rows of simulated participants (bots) were omitted" in done.stdout
     told = json.loads(imported("all", "--json").stdout)
     assert told["simulated_left_out"] == bots_rows
     assert told["answers"] + told["set_aside"] + bots_rows == len(rows)
