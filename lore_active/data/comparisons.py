@@ -1,4 +1,7 @@
-"""Validation of answers: every supported input becomes index arrays of triplets."""
+"""Validation of answers: every supported input becomes index arrays of triplets.
+
+One module, though long: much of it documents `Triplets` and `as_triplets`, its public names.
+"""
 
 from __future__ import annotations
 
