@@ -68,7 +68,7 @@ class Registry(Generic[Made]):
     def register(self, entry: Entry[Made]) -> None:
         """Add an entry; its name must be new."""
         if entry.name in self._entries:
-            raise InvalidParameter(f"There is already a {self.what} named {entry.name!r}.")
+            raise InvalidParameter(f"There is a {self.what} named {entry.name!r} already.")
         self._entries[entry.name] = entry
 
     def __contains__(self, name: object) -> bool:

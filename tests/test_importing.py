@@ -275,7 +275,7 @@ def test_a_header_by_other_names_is_not_brought_in_as_an_answer(desk, tmp_path):
     assert json.loads(run("import", file, desk.folder, "--json"))["answers"] == 1
     file.write_text("thing,same,other\nword00,word01,word02\nword02,word01,word00\n")
     said = run("import", file, desk.folder, fails=True)
-    assert "Line 1 of pilot.csv is 'thing,same,other', which is not a header" in said
+    assert "Line 1 of pilot.csv is 'thing,same,other', which is not a known header" in said
     file.write_text("anchor,left,right\nword00,word01,word02\n")
     assert "not what was chosen" in run("import", file, desk.folder, fails=True)
 

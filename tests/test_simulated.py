@@ -400,7 +400,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
 
     export_folder.write(desk.database, desk.study, tmp_path / "only" / formats[0], formats, ALL)
     refused = imported("only")
-    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert refused.exit_code == 2 and "pass --simulated" in refused.stderr
     taken = json.loads(imported("only", "--simulated", "--json").stdout)
     assert taken["answers"] > 10 and taken["simulated_left_out"] == 0
 
@@ -412,7 +412,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
     rows = rows_of(tmp_path / "all" / name)
     bots_rows = sum(row["simulated"] == "1" for row in rows)
     done = imported("all", "--dry-run")
-    assert f"{bots_rows} rows of simulated participants (bots) were left out" in done.stdout
+    assert f"{bots_rows} rows of simulated participants (bots) were omitted" in done.stdout
     told = json.loads(imported("all", "--json").stdout)
     assert told["simulated_left_out"] == bots_rows
     assert told["answers"] + told["set_aside"] + bots_rows == len(rows)
@@ -423,7 +423,7 @@ def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
     export_folder.write(desk.database, desk.study, tmp_path, ["cblearn"], ALL)
     arguments = ["fit", str(tmp_path / "words_triplets.npz"), "--json"]
     refused = CliRunner().invoke(main, arguments)
-    assert refused.exit_code == 2 and "give --simulated" in refused.stderr
+    assert refused.exit_code == 2 and "pass --simulated" in refused.stderr
     assert json.loads(CliRunner().invoke(main, [*arguments, "--simulated"]).stdout)["n_triplets"]
 
 

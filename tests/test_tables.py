@@ -185,7 +185,7 @@ def test_options_as_shown_and_the_one_chosen(frame):
     assert "shape (299,)" in said(skipped, sample_weight=weights[1:])
     wrong = frame({**shown, "Answer": ["pear", *LABELLED[1:, 1].tolist()]})
     assert "Row 0 (counted from 0) of the frame: 'pear' was chosen, but" in said(wrong)
-    assert "says what was asked, but not what was chosen" in said(frame(shown))
+    assert "say what was shown, but not what was chosen" in said(frame(shown))
     chosen_left = np.array([one == "left" for one in side])
     assert rows_of(as_triplets(frame(shown), y=chosen_left)) == ANSWERS.tolist()
 
@@ -208,7 +208,7 @@ def test_other_tables_in_memory():
     structured = pd.DataFrame(columns(rows=ANSWERS)).to_records(index=False)
     assert rows_of(as_triplets(structured)) == ANSWERS.tolist()
     assert "shape (2,)" in said({"anchor": [1, 2, 3], "nearer": [1, 2], "farther": [0, 0, 0]})
-    assert "must hold a cell for each answer" in said({"anchor": "a", "nearer": "b", "farther": 1})
+    assert "must have one cell per answer" in said({"anchor": "a", "nearer": "b", "farther": 1})
     assert "Row 1 (counted from 0) of the records" in said([records[0], {"x": 1}])
 
 
@@ -252,7 +252,7 @@ def test_every_synonym_is_understood_in_any_order(tmp_path):
 @pytest.mark.parametrize("rows", [LABELLED, ANSWERS])
 def test_a_header_that_is_not_understood_is_no_answer(tmp_path, header, rows):
     told = said(write(tmp_path, csv_of(header.split(","), rows)))
-    assert f"Line 1 of answers.csv is '{header}', which is not a header that is understood" in told
+    assert f"Line 1 of answers.csv is '{header}', which is not a known header" in told
     assert known_headers() in told
 
 
@@ -276,9 +276,9 @@ def test_files_of_very_few_rows(tmp_path):
     # A single row is an answer, unless it is a header.
     assert as_triplets(write(tmp_path, "pear,fig,plum\n")).labels == ("fig", "pear", "plum")
     assert "no answers" in said(write(tmp_path, "target,closer,further\n"))
-    assert "not a header" in said(write(tmp_path, "anchor,fig,plum\n"))
+    assert "not a known header" in said(write(tmp_path, "anchor,fig,plum\n"))
     # Two rows that share no label could be a header and an answer: the file has to say.
-    assert "not a header" in said(write(tmp_path, "pear,fig,plum\nkiwi,lime,date\n"))
+    assert "not a known header" in said(write(tmp_path, "pear,fig,plum\nkiwi,lime,date\n"))
     assert len(as_triplets(write(tmp_path, "anchor,nearer,farther\npear,fig,plum\n"))) == 1
     assert len(as_triplets(write(tmp_path, "pear,fig,plum\nkiwi,fig,date\n"))) == 2
 
@@ -364,7 +364,7 @@ def test_targets_that_were_never_asked_keep_their_number(tmp_path):
 
 def test_a_number_with_two_names_is_refused(tmp_path):
     text = SALMON + "0,1,2,1,2,a,b,c,p\n" + "0,1,2,1,2,a,b,d,p\n"
-    assert "Line 3 of answers.csv: item 2 is called 'd' here, but 'c' before" in said(
+    assert "Line 3 of answers.csv: item 2 has the label 'd', but 'c' in an earlier row" in said(
         write(tmp_path, text)
     )
 
@@ -413,7 +413,7 @@ def test_arrays_with_names_are_scored_by_name(tmp_path):
 
 def test_labels_are_not_guessed_for_a_model_of_numbers():
     model = LORE().fit(ANSWERS)
-    with pytest.raises(InvalidTriplets, match="the items are known by number here"):
+    with pytest.raises(InvalidTriplets, match="items must be given by number here"):
         model.score(LABELLED)
 
 
@@ -500,21 +500,21 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
     told = json.loads(fitted("--json"))
     assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
-    assert "100 rows of simulated participants (bots) were left out; --simulated" in said
+    assert "100 rows of simulated participants (bots) were omitted; --simulated" in said
     assert "left out (practice" not in said
     told = json.loads(fitted("--json", "--simulated"))
     assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
-    assert "left out" not in fitted("--simulated")
+    assert "omitted" not in fitted("--simulated")
 
 
 def test_a_file_of_simulated_participants_only_names_the_option(tmp_path):
     file = csv_with_bots(tmp_path, people=0)
     message = said(file)
-    assert "answers.csv holds no answers but those of simulated participants" in message.lower()
+    assert "only answers of simulated participants (bots) in answers.csv" in message
     assert "300 rows" in message and "--simulated" in message and "simulated=True" in message
     for arguments in (["fit", file], ["compare", file], ["simulate", "--pool", file]):
         done = CliRunner().invoke(main, [str(one) for one in arguments])
-        assert done.exit_code == 2 and "give --simulated" in done.stderr, arguments
+        assert done.exit_code == 2 and "pass --simulated" in done.stderr, arguments
     assert len(as_triplets(file, simulated=True)) == 300
 
 
@@ -547,7 +547,7 @@ def test_arrays_of_simulated_participants_are_left_out(tmp_path):
     assert read_table(file).simulated_left_out == marks.sum()
     assert len(as_triplets(file, simulated=True)) == 300
     np.savez(file, triplets=ANSWERS, simulated=np.ones(300, dtype=int))
-    assert "give --simulated" in said(file)
+    assert "pass --simulated" in said(file)
     np.savez(file, triplets=ANSWERS, simulated=np.ones(7, dtype=int))
     assert "The array 'simulated' of a.npz has shape (7,)" in said(file)
 

@@ -68,7 +68,7 @@ def test_a_learner_takes_whole_weights_as_answers():
     with pytest.raises(InvalidTriplets, match=r"Weight 0.5 of row 0 .*Learner.add counts answers"):
         one.add(PARTS)
     assert len(one.answers) == TIMES.sum()
-    with pytest.raises(InvalidTriplets, match="known by number here"):
+    with pytest.raises(InvalidTriplets, match="must be given by number here"):
         Learner(4).add([["a", "b", "c"], ["a", "b", "d"]])
 
 

@@ -1,1 +1,1 @@
-"""Answers in: validated comparisons of items, from arrays, frames and files."""
+"""Input of answers: validated triplets from arrays, data frames and files."""

@@ -1,4 +1,4 @@
-"""Cells of answers as item numbers: labels told from numbers, and every bad cell named."""
+"""Conversion of cells to item numbers: labels or numbers, with the location of every error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Labels = tuple[str, ...] | None
 
 
 def numbered(table: AnswerTable, labels: Sequence[str] | None) -> tuple[Rows, Labels]:
-    """The table's rows as whole numbers, and what these are called, if anything.
+    """Convert the rows of a table to item numbers, and return the labels of the items, if any.
 
-    labels: the items that there are, in their order. None: those that occur, sorted. Empty: items
-    are known by number alone.
+    labels: labels of all items, by number. None: those that occur, sorted. Empty: items must be
+    given by number.
     """
     if labels and table.names is not None:
         return _by_label(_rectangular(table.names, table.place), tuple(labels), table.place)
@@ -39,8 +39,8 @@ def numbered(table: AnswerTable, labels: Sequence[str] | None) -> tuple[Rows, La
         return rows, own
     if labels is not None and not labels:
         _fail(
-            f"{at_start(table.place(0))}: anchor {array[0, 0]!r} is a label, but the items are "
-            "known by number here."
+            f"{at_start(table.place(0))}: anchor {array[0, 0]!r} is a label, but items must be "
+            "given by number here."
         )
     return _by_label(array, tuple(labels or own or ()), table.place)
 
@@ -63,7 +63,7 @@ def _checked(array: Rows) -> Rows:
 
 
 def _rectangular(cells: Any, place: Place) -> Rows:
-    """An array-like as a two-dimensional array, with ragged rows named."""
+    """Convert an array-like to a two-dimensional array; errors name ragged rows."""
     if isinstance(cells, np.ndarray):
         return cells
     if isinstance(cells, (str, bytes)):
@@ -81,7 +81,7 @@ def _rectangular(cells: Any, place: Place) -> Rows:
 
 
 def _row(row: Any, number: int, place: Place) -> list[Any]:
-    # A text would give its letters, a set its own order, a mapping the names of its cells.
+    # Iterating would give a text's characters, a set in arbitrary order, a mapping's keys.
     if isinstance(row, (str, bytes, set, frozenset, dict)):
         _fail(f"{at_start(place(number))} is {row!r:.60}, but must be three items in order.")
     cells = list(row)
@@ -110,7 +110,7 @@ def _refuse_missing(array: Rows, place: Place) -> None:
         row, column = (int(at) for at in np.argwhere(missing)[0])
         cell = str(array[row, column]).strip()
         what = f" {cell} is missing or not a number" if cell else " is missing"
-        _fail(f"{at_start(place(row))}: {COLUMNS[column]}{what}. Leave out rows without an answer.")
+        _fail(f"{at_start(place(row))}: {COLUMNS[column]}{what}. Omit rows without an answer.")
 
 
 def _are_labels(array: Rows, labels: Sequence[str] | None, place: Place) -> bool:
@@ -126,7 +126,7 @@ def _are_labels(array: Rows, labels: Sequence[str] | None, place: Place) -> bool
                 f"{array[row, column]!r:.60}."
             )
     if is_label.any() and not is_label.all():
-        # Name a cell of the rarer kind: that is the one which is out of place.
+        # Report a cell of the rarer kind, which is probably the mistake.
         odd = is_label if is_label.mean() <= 0.5 else ~is_label
         row, column = np.argwhere(odd)[0]
         _fail(
@@ -137,7 +137,7 @@ def _are_labels(array: Rows, labels: Sequence[str] | None, place: Place) -> bool
 
 
 def _whole(array: Rows, place: Place) -> Rows:
-    """Numbers, or texts that are numbers, as whole ones."""
+    """Convert numbers, or texts of numbers, to whole numbers."""
     if array.dtype.kind in "iu":
         return array
     values = (
@@ -150,7 +150,7 @@ def _whole(array: Rows, place: Place) -> Rows:
             f"{at_start(place(row))}: {COLUMNS[column]} {values[row, column]} is not a whole "
             "number. Items are numbered 0, 1, 2, …"
         )
-    # Beyond what floats can count nothing is in range, and it shall be named as it is.
+    # Larger numbers are out of range anyway, and the error should show them unchanged.
     return values.astype(np.int64) if np.abs(values).max() < 2**53 else values
 
 
@@ -166,24 +166,25 @@ def _by_label(array: Rows, labels: tuple[str, ...], place: Place) -> tuple[Rows,
     rows = np.empty(array.shape, dtype=np.int64)
     for row, three in enumerate(cells):
         for column, cell in enumerate(three):
-            found = number.get(text[cell])
-            if found is None:
+            item = number.get(text[cell])
+            if item is None:
                 _fail(
                     f"{at_start(place(row))}: {COLUMNS[column]} {cell!r} is not among the "
                     f"{len(known)} known labels{_hint(text[cell], known)}."
                 )
-            rows[row, column] = found
+            rows[row, column] = item
     return rows, known
 
 
 def refuse_look_alikes(labels: Sequence[str]) -> None:
-    """Refuse labels that look the same: they are one item, written in two ways."""
+    """Reject labels that look the same: probably one item, written in two ways."""
     pair = look_alike(labels)
     if pair is not None:
-        one, other = pair
+        first, second = pair
         _fail(
-            f"The labels {one!r}{peculiar(one, other)} and {other!r}{peculiar(other, one)} look "
-            "the same. Write them in one way, or so that they can be told apart."
+            f"The labels {first!r}{peculiar(first, second)} and {second!r}"
+            f"{peculiar(second, first)} look the same. Write them the same way, or make them "
+            "distinguishable."
         )
 
 
@@ -223,16 +224,16 @@ def _named(rows: Rows, labels: tuple[str, ...], place: Place) -> Rows:
 
 
 def names_of(rows: Rows, table: AnswerTable, count: int) -> Labels:
-    """What `count` numbered items are called, where the table has names beside the numbers."""
+    """Labels of `count` numbered items, if the table has labels beside the numbers."""
     if table.names is None:
         return None
-    called: dict[int, str] = {}
+    label_of: dict[int, str] = {}
     for row, (numbers, names) in enumerate(zip(rows.tolist(), table.names.tolist(), strict=True)):
         for number, name in zip(numbers, names, strict=True):
             label = unified(text_of(name))
-            if called.setdefault(number, label) != label:
+            if label_of.setdefault(number, label) != label:
                 _fail(
-                    f"{at_start(table.place(row))}: item {number} is called {label!r} here, but "
-                    f"{called[number]!r} before."
+                    f"{at_start(table.place(row))}: item {number} has the label {label!r}, but "
+                    f"{label_of[number]!r} in an earlier row."
                 )
-    return _unified([called.get(number, f"item {number}") for number in range(count)])
+    return _unified([label_of.get(number, f"item {number}") for number in range(count)])

@@ -1,4 +1,4 @@
-"""Tables of answers: which columns say what, whatever they are called, in files and in frames."""
+"""Tables of answers: the roles of columns by their names, in files and in data frames."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from lore_active.errors import InvalidTriplets
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as it came: the names of its columns, and the cells of each when asked for.
+    """A raw table: the names of its columns, and a function that returns the cells of one.
 
-    `lines` are those of a file that the rows were in.
+    `lines` are the line numbers of the rows in a file.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Sheet:
     lines: Sequence[int] | None = None
 
     def place(self, row: int) -> str:
-        """How to tell a person where a row is."""
+        """Describe the location of a row for an error message."""
         if self.lines is None:
             return f"row {row} (counted from 0)" + (f" of {self.name}" if self.name else "")
         return f"line {self.lines[row]} of {self.name}"
@@ -50,15 +50,15 @@ class Sheet:
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """Rows of three cells as they were in a file or frame, and where each row was.
+    """Rows of three cells as in a file or data frame, and the location of each row.
 
-    names: the same cells by name, where the source has both numbers and names. labels: the names
-    of the numbers, in their order. set_aside: how many rows are not here: practice, checks,
-    skipped questions, excluded participants. simulated_left_out: how many rows of simulated
-    participants are not here, whatever else they are. kept: which rows of the source these are, if
-    not all. kind: whether the columns' names say that nearer comes before farther, or that options
-    come as they were shown; "rows" are not named. responses: whether the first option is nearer.
-    trials, participants: which trial each row belongs to and who answered it, where a column says.
+    names: the same cells as labels, if the source has both numbers and labels. labels: labels of
+    the numbered items, by number. set_aside: number of omitted rows (practice, catch trials,
+    skipped questions, excluded participants). simulated_left_out: number of omitted rows of
+    simulated participants. kept: indices of these rows in the source, if not all. kind: "answers"
+    if the names of the columns say which option is nearer, "questions" if they say only what was
+    shown, "rows" if there are no names. responses: whether the first option is nearer.
+    trials, participants: which trial each row belongs to and who answered it, if a column says so.
     """
 
     name: str
@@ -77,11 +77,11 @@ class AnswerTable:
 
     @property
     def omitted(self) -> int:
-        """How many rows of the source are not here, for whatever reason."""
+        """Number of rows of the source that are not in the table."""
         return self.set_aside + self.simulated_left_out
 
     def place(self, row: int) -> str:
-        """How to tell a person where a row is."""
+        """Describe the location of a row for an error message."""
         at = row if self.kept is None else int(self.kept[row])
         return Sheet(self.name, (), _nothing, self.lines).place(at)
 
@@ -91,30 +91,30 @@ def _nothing(_: int) -> NDArray[Any]:
 
 
 def at_start(place: str) -> str:
-    """A place as the first word of a sentence."""
+    """Capitalise a location, for the beginning of a sentence."""
     return place[:1].upper() + place[1:]
 
 
 def is_header(header: Sequence[str]) -> bool:
-    """Whether these are names of columns that hold answers."""
-    return _found(header, (*FIRST,), (ANSWER, SHOWN)) is not None
+    """Whether these are the names of columns of answers."""
+    return _layout(header, (*FIRST,), (ANSWER, SHOWN)) is not None
 
 
 def names_a_column(cell: str) -> bool:
-    """Whether a cell is one of the names that this program or tripletTools give to columns."""
+    """Whether a cell is a column name of this program or of tripletTools."""
     return cell.casefold() in {*FIRST[0], *FIRST[1]}
 
 
 def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
-    """The sheet's answers, by the names of its columns; None where they are not understood.
+    """Read the answers of a sheet by the names of its columns; None if the names are unknown.
 
-    Columns that say what was asked, but not what was chosen, give questions. Answers of simulated
-    participants are left out unless `simulated`.
+    Columns that say what was shown, but not what was chosen, give questions. Answers of simulated
+    participants are omitted unless `simulated`.
     """
-    found = _found(sheet.header, FIRST, (ANSWER, SHOWN, QUESTION))
-    if found is None:
+    layout = _layout(sheet.header, FIRST, (ANSWER, SHOWN, QUESTION))
+    if layout is None:
         return None
-    roles, at = found
+    roles, at = layout
     total = len(_cells(sheet, at[0]))
     judged, real = _judgements(sheet, total), _real(sheet, total, simulated)
     kept = np.flatnonzero(judged & real)
@@ -142,7 +142,7 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
 
 
 def named_or_three(sheet: Sheet, simulated: bool = False) -> AnswerTable:
-    """The sheet's answers by the names of its columns, or by their order if there are three."""
+    """Read the answers of a sheet by the names of its columns, or three columns by order."""
     table = answers_in(sheet, simulated)
     if table is not None:
         return table
@@ -157,7 +157,7 @@ def named_or_three(sheet: Sheet, simulated: bool = False) -> AnswerTable:
 
 
 def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns side by side, as numbers where all are."""
+    """Stack columns, as numbers if all of them are numeric."""
     if all(column.dtype.kind in "iuf" for column in columns):
         return np.column_stack(columns)
     return np.column_stack([column.astype(object) for column in columns])
@@ -173,10 +173,10 @@ def _cells(sheet: Sheet, k: int, total: int | None = None) -> NDArray[Any]:
     return cells
 
 
-def _found(
+def _layout(
     header: Sequence[str], first: Iterable[tuple[str, ...]], roles: Iterable[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], list[int]] | None:
-    """Which kind of columns there are, and where each of them is."""
+    """The roles that the columns have, and the index of each."""
     names = [normal(name) for name in header]
     for wanted in first:
         if all(names.count(normal(name)) for name in wanted):
@@ -191,18 +191,18 @@ def _found(
 
 
 def _only(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int:
-    """Where the one column of these names is."""
-    at = [k for k, name in enumerate(names) if name in {normal(one) for one in wanted}]
+    """Index of the only column with one of these names."""
+    at = [k for k, name in enumerate(names) if name in {normal(alias) for alias in wanted}]
     if len(at) > 1:
         both = " and ".join(repr(str(header[k])) for k in at)
         raise InvalidTriplets(
-            f"The columns {both} could both be the {wanted[0]}: rename or leave out all but one."
+            f"The columns {both} could both be the {wanted[0]}: rename or remove all but one."
         )
     return at[0]
 
 
 def _judgements(sheet: Sheet, total: int) -> NDArray[np.bool_]:
-    """Which rows are judgements of similarity, whoever gave them."""
+    """Which rows are similarity judgements, of real or simulated participants."""
     names = [normal(name) for name in sheet.header]
     keep = np.ones(total, dtype=bool)
     for column, marks in SET_ASIDE.items():
@@ -213,7 +213,7 @@ def _judgements(sheet: Sheet, total: int) -> NDArray[np.bool_]:
 
 
 def _real(sheet: Sheet, total: int, simulated: bool) -> NDArray[np.bool_]:
-    """Which rows are to be read: those of people, or all of them if simulated ones are wanted."""
+    """Which rows to read: those of real participants, or all if `simulated`."""
     names = [normal(name) for name in sheet.header]
     if simulated or SIMULATED not in names:
         return np.ones(total, dtype=bool)
@@ -221,21 +221,21 @@ def _real(sheet: Sheet, total: int, simulated: bool) -> NDArray[np.bool_]:
 
 
 def by_people(cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows no simulated participant gave, by the column that marks theirs."""
+    """Which rows are not marked as answers of simulated participants."""
     return np.array([_mark(cell) not in SIMULATED_MARKS for cell in cells.tolist()], dtype=bool)
 
 
 def refuse_only_simulated(name: str, rows: int) -> NoReturn:
-    """Say that leaving simulated participants out leaves nothing, and how to take them in."""
+    """Raise an error: without simulated participants no answers remain."""
     raise InvalidTriplets(
-        f"{at_start(name)} holds no answers but those of simulated participants (bots): {rows:,} "
-        f"{'row' if rows == 1 else 'rows'}, which are left out. To take them in, give --simulated; "
+        f"There are only answers of simulated participants (bots) in {name}: {rows:,} "
+        f"{'row' if rows == 1 else 'rows'}, which are omitted. To include them, pass --simulated; "
         "in Python, as_triplets(…, simulated=True)."
     )
 
 
 def simulated_note(rows: int) -> str:
-    """What commands say of the rows of simulated participants that they left out."""
+    """Note for the output of commands that omitted rows of simulated participants."""
     if not rows:
         return ""
     were = (
@@ -243,7 +243,7 @@ def simulated_note(rows: int) -> str:
         if rows == 1
         else ("rows of simulated participants (bots) were")
     )
-    return f"{rows:,} {were} left out; --simulated takes them in"
+    return f"{rows:,} {were} omitted; --simulated includes them"
 
 
 def _mark(cell: Any) -> str:
@@ -253,7 +253,7 @@ def _mark(cell: Any) -> str:
 def _as_chosen(
     sheet: Sheet, cells: Sequence[NDArray[Any]], kept: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Rows (anchor, nearer, farther), and which of `kept` they are: without a choice, no answer."""
+    """Rows (anchor, nearer, farther), and their indices in `kept`; skips rows without a choice."""
     nearer, farther, answered = [], [], []
     for row, (left, right, chosen) in enumerate(zip(*(c.tolist() for c in cells[1:]), strict=True)):
         side = _side(left, right, chosen)
@@ -274,7 +274,7 @@ def _as_chosen(
 
 
 def _side(left: Any, right: Any, chosen: Any) -> str | None:
-    """Which option was chosen: told as the option itself, or as its side."""
+    """The side that was chosen, given as the option itself or as its side."""
     for side, option in (("left", left), ("right", right)):
         if _same(chosen, option):
             return side
@@ -282,10 +282,10 @@ def _side(left: Any, right: Any, chosen: Any) -> str | None:
     return text if text in ("left", "right") else None
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, str) and isinstance(other, str):
-        return one.strip() == other.strip()
-    return bool(is_number(one) and is_number(other) and float_of(one) == float_of(other))
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return a.strip() == b.strip()
+    return bool(is_number(a) and is_number(b) and float_of(a) == float_of(b))
 
 
 def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
@@ -318,12 +318,12 @@ def _identities(
 def _names(
     sheet: Sheet, at: Sequence[int], kept: NDArray[np.int64], total: int
 ) -> NDArray[Any] | None:
-    """The names of items that the columns `at` give by number, where other columns have them."""
+    """Labels of items that the columns `at` give by number, if other columns have them."""
     for wanted in NAMES:
-        found = _found(sheet.header, [wanted], ())
-        if found is None or found[1] == list(at):
+        layout = _layout(sheet.header, [wanted], ())
+        if layout is None or layout[1] == list(at):
             continue
-        cells = [_cells(sheet, k, total)[kept] for k in found[1]]
+        cells = [_cells(sheet, k, total)[kept] for k in layout[1]]
         if len(wanted) == 3:
             return stacked(cells)
         rows, answered = _as_chosen(sheet, cells, kept)

@@ -1,7 +1,6 @@
 """Validation of answers: every supported input becomes index arrays of triplets.
 
-One module, though long: `as_triplets` is the only way in, and its documentation has to say what it
-takes.
+One module, though long: much of it documents `Triplets` and `as_triplets`, its public names.
 """
 
 from __future__ import annotations
@@ -360,7 +359,7 @@ def first_nearer(table: AnswerTable, y: ArrayLike | None, count: int) -> NDArray
     if responses is None:
         if table.kind == "questions":
             _fail(
-                f"{at_start(table.name)} says what was asked, but not what was chosen: add the "
+                f"The columns of {table.name} say what was shown, but not what was chosen: add the "
                 "column chosen, or pass y."
             )
         return np.ones(count, dtype=bool)

@@ -1,4 +1,4 @@
-"""Files in, files out: tables of answers, embeddings. Content is checked elsewhere."""
+"""File formats: readers of answers, and the writer of embeddings. Cells are validated elsewhere."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from lore_active.data.values import is_number
 from lore_active.errors import InvalidTriplets
 from lore_active.types import Floats
 
-# A hundred million answers with weights.
+# Enough for a hundred million answers with weights.
 MAX_UNPACKED_BYTES = 4_000_000_000
-# What arrays are called that say whether the first option is nearer.
+# Names of arrays that say whether the first option is nearer.
 RESPONSES = ("responses", "response", "y")
 LABELS = ("labels", "items")
 
@@ -42,7 +42,7 @@ LABELS = ("labels", "items")
 def read_table(path: str | os.PathLike[str], simulated: bool = False) -> AnswerTable:
     """Read a CSV, `.npy` or `.npz` file of answers.
 
-    Rows of simulated participants, by the column `simulated`, are left out unless `simulated`.
+    Rows that a column `simulated` marks are omitted unless `simulated`.
     """
     file = Path(path)
     try:
@@ -66,7 +66,7 @@ def _read_csv(file: Path, simulated: bool) -> AnswerTable:
             f"{file.name} is not text in UTF-8: byte {error.start} is "
             f"{error.object[error.start]:#04x}."
         ) from None
-    # As a stream: only line ends that CSV knows end a line, others are part of a label.
+    # As a stream, so that only the line ends of CSV end a line; others are part of a label.
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=delimiter_of(text),
@@ -86,7 +86,7 @@ def _read_csv(file: Path, simulated: bool) -> AnswerTable:
         raise InvalidTriplets(f"{file.name} is empty: it holds no answers.")
     strange = _strange(rows)
     table = None
-    # Three labels may look like a question; they are a header if they are nothing else.
+    # Three labels may be an answer; they are a header only if none of them occurs again.
     if len(rows[0]) != 3 or is_header(rows[0]) or all(strange):
         table = answers_in(_sheet(file.name, rows, lines), simulated)
     if table is not None:
@@ -94,15 +94,15 @@ def _read_csv(file: Path, simulated: bool) -> AnswerTable:
     names = any(new and names_a_column(cell) for new, cell in zip(strange, rows[0], strict=True))
     if len(rows[0]) != 3 or names or (all(strange) and len(rows) > 1):
         raise InvalidTriplets(
-            f"Line {lines[0]} of {file.name} is {','.join(rows[0])!r:.80}, which is not a header "
-            f"that is understood. {known_headers()}. Three columns without a header are taken "
-            "too, if their first row names items that occur again."
+            f"Line {lines[0]} of {file.name} is {','.join(rows[0])!r:.80}, which is not a known "
+            f"header. {known_headers()}. Three columns without a header are accepted if the first "
+            "row has an item that occurs again."
         )
     return AnswerTable(file.name, rows, lines)
 
 
 def _strange(rows: list[list[str]]) -> list[bool]:
-    """Which labels of the first row occur nowhere else: a header's do not."""
+    """Which labels of the first row occur nowhere else, as those of a header do."""
     others = {cell for row in rows[1:] for cell in row}
     return [cell not in others and not is_number(cell) for cell in rows[0]]
 
@@ -166,7 +166,7 @@ def _of_arrays(name: str, arrays: dict[str, NDArray[Any]], simulated: bool) -> A
 
 
 def _without_simulated(table: AnswerTable, marks: NDArray[Any]) -> AnswerTable:
-    """The table without the rows that are marked; responses are for all rows, as a caller's are."""
+    """Omit marked rows; responses remain one per row of the source, like a caller's."""
     if marks.shape != table.rows.shape[:1]:
         raise InvalidTriplets(
             f"The array {SIMULATED!r} of {table.name} has shape {marks.shape}, but 'triplets' has "
@@ -192,14 +192,14 @@ def _without_simulated(table: AnswerTable, marks: NDArray[Any]) -> AnswerTable:
 def _one_of(
     name: str, arrays: dict[str, NDArray[Any]], wanted: Sequence[str]
 ) -> NDArray[Any] | None:
-    found = [key for key in wanted if key in arrays]
-    if len(found) > 1:
-        raise InvalidTriplets(f"{name} holds {' and '.join(found)}: leave out all but one.")
-    return arrays[found[0]] if found else None
+    present = [key for key in wanted if key in arrays]
+    if len(present) > 1:
+        raise InvalidTriplets(f"{name} holds {' and '.join(present)}: remove all but one.")
+    return arrays[present[0]] if present else None
 
 
 def _refuse_bomb(stream: BinaryIO, name: str) -> None:
-    """A small archive can unpack to more than any machine has; here only its list is read."""
+    """Reject archives that would unpack to too many bytes, from their directory alone."""
     if not is_zipfile(stream):
         stream.seek(0)
         return
@@ -209,7 +209,7 @@ def _refuse_bomb(stream: BinaryIO, name: str) -> None:
     if size > MAX_UNPACKED_BYTES:
         raise InvalidTriplets(
             f"{name} would unpack to {size / 1e9:.1f} GB, but at most "
-            f"{MAX_UNPACKED_BYTES / 1e9:g} GB are taken."
+            f"{MAX_UNPACKED_BYTES / 1e9:g} GB are allowed."
         )
 
 
@@ -225,8 +225,8 @@ def write_embedding(
             writer.writerow([name, *(repr(float(value)) for value in row)])
 
 
-# What makes a spreadsheet take a text for a formula, in Asian scripts also at full width; at the
-# beginning of a cell, or of what spreadsheets of other countries take for one.
+# Characters that make a spreadsheet interpret text as a formula, including full-width forms; at the
+# start of a cell, or after a character that separates cells in other locales.
 _RISKY = "=+\\-@\t\r＝＋－＠"
 _STARTS = r"(?:^|(?<=[;\t\r\n]))"
 _DANGEROUS = re.compile(rf"{_STARTS}(?='*[{_RISKY}])")
@@ -234,18 +234,18 @@ _DEFUSED = re.compile(rf"{_STARTS}'(?='*[{_RISKY}])")
 
 
 def safe(text: str) -> str:
-    """A text cell that no spreadsheet will run as a formula; `unsafe` gives the text back."""
+    """Escape a text cell so that no spreadsheet runs it as a formula; `unsafe` reverses it."""
     return _DANGEROUS.sub("'", text)
 
 
 def unsafe(cell: str) -> str:
-    """The text that `safe` made this cell of."""
+    """Reverse `safe`."""
     return _DEFUSED.sub("", cell)
 
 
 def delimiter_of(text: str) -> str:
-    """What separates the cells of a CSV: a comma, or where its first line has none, ; or a tab."""
+    """Delimiter of a CSV: a comma, or if its first line has none, a semicolon or tab."""
     first = text.lstrip("\r\n").partition("\n")[0]
     if "," in first:
         return ","
-    return next((sign for sign in ";\t" if sign in first), ",")
+    return next((character for character in ";\t" if character in first), ",")

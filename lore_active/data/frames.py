@@ -1,4 +1,4 @@
-"""Data frames and tables in memory, read by column name without importing their libraries."""
+"""Data frames and other tables in memory, read by column name without importing libraries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lore_active.data.columns import Sheet
 from lore_active.errors import InvalidTriplets
 
 NAME = "the frame"
-# What libraries let others recognise their frames by.
+# Protocols by which data frames of any library can be recognised.
 PROTOCOLS = ("__dataframe__", "__arrow_c_stream__")
 
 
 def sheet_of(source: Any) -> Sheet | None:
-    """A frame (pandas, polars, Arrow), mapping of columns or list of records; None if it is none.
+    """Sheet of a data frame, mapping of columns or list of records; None for other sources.
 
-    Nothing here iterates over a frame: some give their rows, others the names of their columns.
+    Never iterates over a data frame: some yield rows, others the names of their columns.
     """
     if isinstance(source, Mapping):
         return _of_columns(source)
@@ -31,7 +31,7 @@ def sheet_of(source: Any) -> Sheet | None:
     names = getattr(source, "column_names", None)
     if _is_lazy(source):
         raise InvalidTriplets(
-            f"A {type(source).__name__} holds no rows yet: call its collect() first."
+            f"A {type(source).__name__} is lazy and has no rows yet: call its collect() first."
         )
     if names is None:
         names = getattr(source, "columns", None)
@@ -59,7 +59,7 @@ def _column(frame: Any, header: Sequence[Any], k: int) -> Any:
 def _cells(values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
-    except ValueError:  # cells that are not alike; each is judged by itself
+    except ValueError:  # cells of different types; each is validated separately
         cells = np.empty(len(values), dtype=object)
         cells[:] = [*values]
         return cells
@@ -72,7 +72,7 @@ def _of_columns(columns: Mapping[Any, Any]) -> Sheet:
         values = columns[header[k]]
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise InvalidTriplets(
-                f"The column {str(header[k])!r} is {values!r:.40}, but must hold a cell for each "
+                f"The column {str(header[k])!r} is {values!r:.40}, but must have one cell per "
                 "answer."
             )
         return _cells(values)
@@ -81,7 +81,7 @@ def _of_columns(columns: Mapping[Any, Any]) -> Sheet:
 
 
 def _of_records(records: Sequence[Any]) -> Sheet:
-    """Rows that each name their cells, as JSON has them."""
+    """Sheet of records, as in JSON."""
     header = list(records[0])
     for row, record in enumerate(records):
         if not isinstance(record, Mapping) or set(record) != set(header):

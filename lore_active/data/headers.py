@@ -1,11 +1,11 @@
-"""The names that columns of answers may have, in files and in frames."""
+"""Accepted names of the columns of answers, in files and in data frames."""
 
 from __future__ import annotations
 
 import re
 
-# The names that each column may have, the usual one first. Case, spaces and punctuation do not
-# count. Nearer and farther are told outright, or the two options and which of them was chosen.
+# Accepted names of each column, the standard one first; case, spaces and punctuation are ignored.
+# Either nearer and farther are given, or the two options and which of them was chosen.
 ROLES: dict[str, tuple[str, ...]] = {
     "anchor": (
         *("anchor", "head", "center", "centre", "target", "query"),
@@ -26,7 +26,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 ANSWER = ("anchor", "nearer", "farther")
 SHOWN = ("anchor", "left", "right", "chosen")
 QUESTION = ("anchor", "left", "right")
-# Sets that are taken first, so that a file with further columns is read as its program meant it.
+# Sets that take precedence, so that a file with further columns is read as its program intended.
 FIRST = (
     ("anchor", "nearer", "farther"),
     ("head", "winner", "loser"),
@@ -34,7 +34,7 @@ FIRST = (
     ("center", "left", "right", "answer"),
     ("head", "left", "right", "winner"),
 )
-# Names of the items that other columns give as numbers: Salmon's, then tripletTools'.
+# Columns with the labels of items that other columns give as numbers: Salmon's, tripletTools'.
 NAMES = (("head_filename", "winner_filename", "loser_filename"), FIRST[3])
 WEIGHT = ("weight", "weights", "sample_weight")
 # Which trial a comparison belongs to, and who answered it.
@@ -42,32 +42,32 @@ TRIAL = ("trial", "trial_id", "trial_number")
 PARTICIPANT = (
     *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
 )
-# Rows with these cells are not judgements of similarity that a model should fit.
+# Rows with these cells are omitted: they are not similarity judgements that a model should fit.
 SET_ASIDE = {
     "purpose": ("practice", "catch"),
     "samplealg": ("check", "catch", "practice"),
     "excluded": ("1", "true"),
     "takenout": ("1", "true"),
 }
-# Rows of programs that answered in people's place: data, but not about people.
+# Marks rows that were answered by simulated participants.
 SIMULATED = "simulated"
 SIMULATED_MARKS = ("1", "true")
 
 
 def known_headers() -> str:
-    """Every column that is understood, in one sentence."""
+    """Describe the accepted columns in one sentence."""
 
     def also(role: str) -> str:
         first, *others = ROLES[role]
         return f"{first} (or {', '.join(others)})"
 
-    told = [also(role) for role in ("anchor", "nearer", "farther", "left", "right", "chosen")]
+    names = [also(role) for role in ("anchor", "nearer", "farther", "left", "right", "chosen")]
     return (
-        f"Understood are {told[0]}, {told[1]} and {told[2]}; or anchor, {told[3]}, {told[4]} and "
-        f"{told[5]}"
+        f"Accepted columns: {names[0]}, {names[1]} and {names[2]}; or anchor, {names[3]}, "
+        f"{names[4]} and {names[5]}"
     )
 
 
 def normal(name: str) -> str:
-    """A column's name without what does not count."""
+    """Normalise the name of a column: case, spaces and punctuation are removed."""
     return re.sub(r"[\W_]+", "", str(name)).casefold()

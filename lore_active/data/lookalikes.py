@@ -1,4 +1,4 @@
-"""Labels that differ but look the same: accents in two forms, invisible characters, odd spaces."""
+"""Labels that differ but look the same: Unicode forms, invisible characters, kinds of space."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-# Beside characters that only steer the text around them (category Cf): joiners of letters,
-# fillers, and selectors of a variant.
+# Invisible characters beside format characters (category Cf): joiners, fillers and variation
+# selectors.
 _INVISIBLE = frozenset(
     chr(code)
     for first, last in (
@@ -16,8 +16,8 @@ _INVISIBLE = frozenset(
     )
     for code in range(first, last + 1)
 )
-# Characters of the category Cf that are seen: signs around numbers, and the letters that tell the
-# flags of a country's parts apart.
+# Visible characters of the category Cf: number signs, and the tag letters that distinguish the
+# flags of regions.
 _VISIBLE = frozenset(
     chr(code)
     for first, last in (
@@ -26,28 +26,28 @@ _VISIBLE = frozenset(
     )
     for code in range(first, last + 1)
 )
-# More names than these are not read anyway.
+# Maximum number of characters that an error message names.
 MAX_NAMED = 4
 
 
 def unified(label: str) -> str:
-    """A label as it is compared: accents stored in one way (NFC), no space around it."""
+    """Normalise a label for comparison: Unicode NFC, no surrounding space."""
     return unicodedata.normalize("NFC", label).strip()
 
 
 def appearance(label: str) -> str:
-    """What a reader can tell of a label: nothing invisible, one kind of space."""
+    """The visible form of a label: without invisible characters, with one kind of space."""
     seen = "".join(
         " " if character.isspace() else character
         for character in unicodedata.normalize("NFC", label)
         if character.isspace() or not _is_invisible(character)
     )
-    # What was invisible may have kept an accent from its letter.
+    # An invisible character may have separated an accent from its letter.
     return unicodedata.normalize("NFC", " ".join(seen.split()))
 
 
 def look_alike(labels: Iterable[str]) -> tuple[str, str] | None:
-    """The first two labels that differ and look the same."""
+    """The first two labels that differ, but look the same."""
     seen: dict[str, str] = {}
     for label in labels:
         first = seen.setdefault(appearance(label), label)
@@ -57,18 +57,18 @@ def look_alike(labels: Iterable[str]) -> tuple[str, str] | None:
 
 
 def peculiar(label: str, other: str) -> str:
-    """What `label` has and `other` has not, by Unicode names in brackets; empty for nothing."""
+    """Unicode names, in brackets, of the characters that only `label` has; empty if none."""
     parts = SequenceMatcher(None, other, label, autojunk=False).get_opcodes()
-    found = [
+    names = [
         unicodedata.name(character, f"U+{ord(character):04X}")
         for tag, _, _, first, last in parts
         if tag != "equal"
         for character in label[first:last]
     ]
-    if not found:
+    if not names:
         return ""
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-    return f" (with {', '.join(found[:MAX_NAMED])}{more})"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f" (with {', '.join(names[:MAX_NAMED])}{more})"
 
 
 def _is_invisible(character: str) -> bool:

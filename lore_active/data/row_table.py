@@ -1,4 +1,4 @@
-"""Rows of numbers in one array that grows: what is kept for each answer, at a few bytes each."""
+"""Growable array of rows: compact storage of the records of a learner."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-FIRST_ROOM = 256
-# Room is made for an eighth more at a time: little is held in vain, and copying stays rare.
-ROOM = 1.125
-# Where there is no number.
+INITIAL_CAPACITY = 256
+# Capacity grows by an eighth: little memory is unused, and copying is rare.
+GROWTH = 1.125
+# Code for "no number".
 NOTHING = -1
 
 
 class RowTable:
-    """Rows of one `dtype` (of a number, of several with names, or of a fixed count of them)."""
+    """Append-only rows of one `dtype` (scalar, structured, or a fixed-size subarray)."""
 
     def __init__(self, dtype: DTypeLike) -> None:
-        self._held: NDArray[Any] = np.zeros(FIRST_ROOM, dtype)
-        # Rows of a fixed count have their dtype in the array's shape.
+        self._held: NDArray[Any] = np.zeros(INITIAL_CAPACITY, dtype)
+        # The array's own dtype lacks the shape of a subarray.
         self._dtype = np.dtype(dtype)
         self._count = 0
 
@@ -28,30 +28,30 @@ class RowTable:
 
     @property
     def rows(self) -> NDArray[Any]:
-        """All rows, not copied; what is appended later does not show in it."""
+        """All rows as a view; rows that are appended later are not in it."""
         return self._held[: self._count]
 
     def append(self, row: Any) -> int:
-        """Take in one row; its place."""
-        self._make_room(self._count + 1)
+        """Append a row, and return its index."""
+        self._reserve(self._count + 1)
         self._held[self._count] = row
         self._count += 1
         return self._count - 1
 
     def extend(self, rows: Any) -> None:
-        """Take in several rows."""
+        """Append several rows."""
         end = self._count + len(rows)
-        self._make_room(end)
+        self._reserve(end)
         self._held[self._count : end] = rows
         self._count = end
 
-    def _make_room(self, end: int) -> None:
+    def _reserve(self, end: int) -> None:
         if end > len(self._held):
-            grown = np.zeros(max(end, int(ROOM * len(self._held))), self._dtype)
+            grown = np.zeros(max(end, int(GROWTH * len(self._held))), self._dtype)
             grown[: self._count] = self.rows
             self._held = grown
 
 
 def item_type(n_objects: int) -> np.dtype[Any]:
-    """The smallest numbers that can tell the items apart, and from NOTHING."""
+    """Smallest integer type that can hold all item numbers, and NOTHING."""
     return np.dtype(np.int16 if n_objects <= np.iinfo(np.int16).max else np.int32)

@@ -11,19 +11,19 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(na
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or text that is one; 1_000 and other scripts' digits are not."""
+    """Whether a cell is a number, or its text; not 1_000, nor digits of other scripts."""
     if isinstance(cell, (bytes, str)):
         return NUMBER.fullmatch(text_of(cell).strip().lower()) is not None
     return isinstance(cell, (int, float, np.integer, np.floating)) and not isinstance(cell, bool)
 
 
 def text_of(cell: Any) -> str:
-    """A cell as text; bytes that are no text stay apart from each other."""
+    """Convert a cell to text; undecodable bytes are escaped, so that they stay distinct."""
     return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
 
 
 def float_of(cell: Any) -> float:
-    """A cell that is a number, as far as floats reach."""
+    """Convert a numeric cell to a float; infinity if it is too large."""
     try:
         return float(cell)
     except OverflowError:
@@ -31,7 +31,7 @@ def float_of(cell: Any) -> float:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing: None, not a number, an empty text, or a library's own mark."""
+    """Whether a cell is missing: None, NaN, an empty text, or a library's missing value."""
     if isinstance(cell, (str, bytes)):
         return not cell.strip() or cell.strip().lower() in ("nan", b"nan")
     if cell is None:

@@ -87,12 +87,12 @@ def audit(
     triplets: Triplets,
     seed: int,
     expected: int = 1,
-    parsimony: float = 1.0,
+    standard_errors: float = 1.0,
     lambdas: Sequence[float] = LAMBDAS,
     mapper: Mapper = map,
 ) -> Audit:
     """Cross-validate over ranks, and choose a rank."""
-    return compare(triplets, seed, expected, lambdas, mapper).audit(parsimony)
+    return compare(triplets, seed, expected, lambdas, mapper).audit(standard_errors)
 
 
 def compare(
@@ -227,8 +227,8 @@ class Comparison:
         """The rank with the lowest held-out log-loss."""
         return min(self.judged, key=lambda rank: float(self.judged[rank].losses.mean()))
 
-    def audit(self, parsimony: float = 1.0, supported: bool = False) -> Audit:
-        """Choose the smallest rank within `parsimony` standard errors of the best.
+    def audit(self, standard_errors: float = 1.0, supported: bool = False) -> Audit:
+        """Choose the smallest rank within `standard_errors` standard errors of the best.
 
         With the default this is the one-standard-error rule. If the best rank is not clearly
         better than guessing, the reported rank is 0, or 1 if a dimension is `supported` by the
@@ -237,7 +237,7 @@ class Comparison:
         best = chosen = self._reported(supported)
         for rank in range(1, best):
             mean, error = self._worse(rank, best) if rank in self.judged else (np.inf, 0.0)
-            if mean <= parsimony * error:
+            if mean <= standard_errors * error:
                 chosen = rank
                 break
         pick = self.judged[chosen].most_regularised()
