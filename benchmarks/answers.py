@@ -102,16 +102,16 @@ def run(task: tuple[Cell, int]) -> dict[str, Any]:
     cell, seed = task
     dimensions = max(cell.rank, 1)
     space = gaussian_space(cell.items, dimensions, seed)
-    habits = ObserverNoise(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
+    observer_noise = ObserverNoise(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
     test = simulated_answers(space, 3000, seed + 1, ObserverNoise(noise=0.0))
-    people = SimulatedPeople([Observer(space, habits, seed + 2)])
+    people = SimulatedPeople([Observer(space, observer_noise, seed + 2)])
     learner = Learner(cell.items, seed)
     records = list(simulate(learner, people, cell.answers, test, time.perf_counter, stop=False))
     if cell.until_stopped and records[-1]["stopped_at"] is None:
         more = list(simulate(learner, people, MOST, test, time.perf_counter))
         records = [*records[:-1], *more]
     many = RANDOM_ANSWERS * cell.items // 50
-    random = simulated_answers(space, many, seed + 3, habits)
+    random = simulated_answers(space, many, seed + 3, observer_noise)
     curve = [
         (answers, fit(as_pairs(as_triplets(random[:answers], cell.items)), SolverSettings()))
         for answers in (at * cell.items // 50 for at in RANDOM_CURVE)

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.load import Connection, form
 from benchmarks.serving import Serving, words_study
 
-# Whoever has not got a page by then has closed the window.
+# Anyone who has not got a page by then has closed the window.
 PATIENCE = 120.0
 MAX_TRIES = 20
 

@@ -198,7 +198,7 @@ class Outcome:
     backup: bool
     answers: int
     recovered: int
-    unnamed: int
+    without_names: int
     invented: int
     altered: int
     false_nothing: bool
@@ -238,7 +238,7 @@ def outcome(
         backup=backup,
         answers=len(truth),
         recovered=len(there.keys() & truth.keys()),
-        unnamed=0 if unknown else len(lost - named),
+        without_names=0 if unknown else len(lost - named),
         invented=len(there.keys() - truth.keys()),
         altered=0 if doubted else len(altered),
         false_nothing=nothing and bool(lost or altered),

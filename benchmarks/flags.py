@@ -86,8 +86,8 @@ class Honest:
         # So much nearer seems the side that is liked: Φ(bias / deviation) of ties go there.
         bias = float(np.sqrt(world.noise)) * {0.5: 0.0, 0.55: 0.1257, 0.6: 0.2533}[world.side]
         sign = rng.choice((-1.0, 1.0))
-        habits = ObserverNoise(world.noise, world.noise_spread, world.lapse, sign * bias)
-        observer = Observer(self.space, habits, int(rng.integers(2**62)))
+        observer_noise = ObserverNoise(world.noise, world.noise_spread, world.lapse, sign * bias)
+        observer = Observer(self.space, observer_noise, int(rng.integers(2**62)))
         pace = TYPICAL_MS * rng.lognormal(0.0, BETWEEN)
         return observer.answers(session.questions), rng.lognormal(
             np.log(pace), WITHIN, len(session.kinds)
@@ -278,14 +278,14 @@ LENGTHS = (12, 24, 40, 80, 200)
 
 def worlds() -> Iterator[World]:
     """Studies of all sizes; lapses, sides and differences between participants take turns."""
-    habits = (
+    observer_noise = (
         {"lapse": 0.0},
         {"lapse": 0.02, "side": 0.55},
         {"lapse": 0.05, "noise_spread": 0.5},
         {"lapse": 0.10, "side": 0.6},
     )
     for number, (items, noise, trials) in enumerate(product(ITEMS, NOISES, LENGTHS)):
-        yield replace(World(items, trials, noise), **habits[(number + number // 4) % 4])
+        yield replace(World(items, trials, noise), **observer_noise[(number + number // 4) % 4])
 
 
 @dataclass

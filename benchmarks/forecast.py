@@ -130,8 +130,8 @@ def _study(condition: Condition) -> tuple[Learner, People, int]:
     # Unequal strengths, the same variance in all.
     strengths *= np.sqrt(len(strengths) / np.sum(strengths**2))
     space = gaussian_space(condition.items, len(strengths), seed) * strengths
-    habits = ObserverNoise(condition.noise, noise_spread=0.3, lapse=condition.lapse)
-    observers = crowd(space, PARTICIPANTS, habits, seed + 1)
+    observer_noise = ObserverNoise(condition.noise, noise_spread=0.3, lapse=condition.lapse)
+    observers = crowd(space, PARTICIPANTS, observer_noise, seed + 1)
     return Learner(condition.items, seed), SimulatedPeople(observers), 10
 
 

@@ -61,7 +61,7 @@ def study(home: Path, sample: Sample) -> Path:
 
 
 class Visitor:
-    """Somebody who answers one trial after the other."""
+    """A participant who answers one trial after the other."""
 
     def __init__(self, send: Any, name: str) -> None:
         self._send = send

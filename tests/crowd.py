@@ -13,7 +13,7 @@ from server.collection.service import Service
 
 
 class Person:
-    """Somebody who answers from a space of their own; `step` does the next thing there is to do.
+    """A participant who answers from a space of their own; `step` does the next thing to do.
 
     `wait` lets the time pass that an answer takes, if the study's clock is turned by hand.
     """
@@ -23,7 +23,7 @@ class Person:
         service: Service,
         space: np.ndarray,
         seed: int,
-        habits: ObserverNoise = ObserverNoise(),
+        observer_noise: ObserverNoise = ObserverNoise(),
         name: str = "",
         always: str = "",
         rt_ms: float = 1800.0,
@@ -37,7 +37,7 @@ class Person:
         welcome = service.arrive(entry, simulated=simulated)
         assert isinstance(welcome, Welcome), welcome
         self.service, self.token = service, welcome.token
-        self._observer = Observer(space, habits, seed)
+        self._observer = Observer(space, observer_noise, seed)
         self._rng = np.random.default_rng(seed)
         self._always, self._rt, self._blur, self._wait = always, rt_ms, blur, wait
         self.stage = service.visit(self.token)

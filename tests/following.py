@@ -25,7 +25,7 @@ from server.study.loading import load
 ROOT = Path(__file__).parent.parent
 # These install or run everything there is; what stands behind them is checked instead.
 NOT_HERE = {"make demo", "make test", "pip install ."}
-# These take minutes, or ask somebody at a terminal: less to do, and no question, instead.
+# These take minutes, or ask a participant at a terminal: less to do, and no question, instead.
 INSTEAD = {
     "lore-active plan tastes --ranks 1-4": "lore-active plan tastes --ranks 1 --runs 1",
     "lore-active plan colours --ranks 2-3": "lore-active plan --items 6 --ranks 1 --runs 1",

@@ -43,11 +43,13 @@ class Study:
     def stage(self) -> str:
         return said(self.desk).stage
 
-    def collect(self, habits: ObserverNoise, until: Callable[[Study], bool]) -> bool:
+    def collect(self, observer_noise: ObserverNoise, until: Callable[[Study], bool]) -> bool:
         """Participants answer, the worker follows; whether `until` came true before long."""
         for _ in range(MAX_PARTICIPANTS):
             self.people += 1
-            person = Person(self.desk.service, self.space, self.people, habits, wait=self.desk.wait)
+            person = Person(
+                self.desk.service, self.space, self.people, observer_noise, wait=self.desk.wait
+            )
             done = 0
             while person.step():
                 done += 1
@@ -68,11 +70,13 @@ class Study:
         return self.desk
 
 
-def reached(folder: Path, name: str, toml: str, habits: ObserverNoise, rank: int = 2) -> Study:
+def reached(
+    folder: Path, name: str, toml: str, observer_noise: ObserverNoise, rank: int = 2
+) -> Study:
     """A study that collects until it is in that stage; with other people, if these never are."""
     for seed in range(5, 9):
         study = Study(folder.with_name(f"{folder.name}{seed}"), toml, rank, seed)
-        if study.collect(habits, lambda one: one.stage == name):
+        if study.collect(observer_noise, lambda one: one.stage == name):
             return study
         study.desk.close()
     raise AssertionError(f"no study came to {name!r}")

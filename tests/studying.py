@@ -49,7 +49,7 @@ class Desk:
         return self.database.read(lambda c: [tuple(row) for row in c.execute(sql, values)])
 
     def newcomer(self, simulated: bool = False, **entry: str) -> Screen:
-        """Somebody who has agreed and read the instructions."""
+        """A participant who has agreed and read the instructions."""
         came = self.service.arrive(entry, simulated=simulated)
         assert isinstance(came, Welcome)
         self.service.visit(came.token)

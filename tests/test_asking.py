@@ -1,4 +1,4 @@
-"""The model that asks: it guesses well early, keeps its accuracy honest, and knows noise."""
+"""The acquisition model: it guesses well early, keeps its accuracy honest, and knows noise."""
 
 from __future__ import annotations
 

@@ -685,7 +685,7 @@ def test_erasing_leaves_a_chain_that_matches_and_no_salt_to_guess_with(folder):
     assert digest in (folder / "study.db").read_bytes()
     run("forget", folder, "person-1", "--answers", "--yes")
     left = (folder / "study.db").read_bytes()
-    # The digest stays, since hashes rest on it; but whoever guesses the row cannot make it again.
+    # The digest stays, since hashes rest on it; but anyone who guesses the row cannot rebuild it.
     assert digest in left and before[2] not in left
     assert {number: salt for number, salt in salts(folder).items() if number != 2} == {
         number: salt for number, salt in before.items() if number != 2

@@ -58,7 +58,7 @@ def test_a_session_over_http_outlives_every_jump(tmp_path):
             assert browser.status == 200, html
             page = BotPage(html)
             clock[0] += JUMPS[turn % len(JUMPS)]
-            # Loading the page anew after a jump is as good.
+            # Loading the page again after a jump is as good.
             if turn % 3 == 0:
                 page = BotPage(browser.get("/s/words/?participant_label=p1"))
         assert "DONE" in html

@@ -62,7 +62,7 @@ def turns(worker):
 
 
 def take_part(desk, worker, person, trials=20, skip=(), timeout=(), every=7):
-    """Somebody answers so many questions; the worker turns now and then."""
+    """A participant answers so many questions; the worker turns now and then."""
     stage = desk.newcomer()
     while stage.kind in ("practice", "trial") and stage.done < trials:
         side = person.side(stage)

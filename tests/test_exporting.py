@@ -255,7 +255,7 @@ def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
         tuple(map(str, row)) for row in triplets
     ]
     assert len(people) == len(triplets)
-    # Nothing in the file could mark somebody who is excluded.
+    # Nothing in the file could mark a participant who is excluded.
     assert set(people.tolist()) == {1, 3}
     assert items.tolist() == [f"word{number:02d}" for number in range(ITEMS)]
     # And so does this library, from the file itself.

@@ -302,7 +302,7 @@ def test_a_study_is_paid_by_who_finished_and_how_long_they_took(tmp_path):
     desk.answer(second)
     assert shown()["spent"] == found["spent"]
     assert shown()["under_way"] == pytest.approx(found["per_participant"])
-    # Read anew, all at once, it is the same.
+    # Read again, all at once, it is the same.
     again = Reader(desk.database, desk.study)
     whole = desk.database.read(lambda c: again.shown(again.read(c, desk.now)))["where"]["cost"]
     assert whole == shown()

@@ -202,7 +202,7 @@ def test_health_and_pages_do_not_wait_for_a_writer_that_hangs(site, monkeypatch)
 
 
 def ask(site):
-    """Come by the link as somebody new, which has to be stored; the status."""
+    """Come by the link as a participant new, which has to be stored; the status."""
     own = Browser(site.server.address, threading.Event())
     try:
         return own._once("GET", f"{site.server.address}/s/words/", None)[0]

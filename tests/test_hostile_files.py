@@ -17,7 +17,7 @@ from server.exports.log import lines
 from server.store.database import Database
 from server.study.lock import ProcessLock
 from server.study.workspace import open_study
-from server.views.headers import SHUT
+from server.views.headers import CLOSED
 from tests.living import write_study
 from tests.studies import SOUND_FILES, only, small_study, write
 from tests.taking import SETTINGS, taking_part
@@ -51,13 +51,13 @@ def test_a_file_that_is_also_a_page_is_only_the_file(tmp_path):
     folder = write(tmp_path / "words", {"study.toml": 'title = "All"', **files})
     app = create_app([folder], Hand())
     served = app.extensions["studies"]["words"]
-    assert len(served.faces.files) == len(POLYGLOTS)
-    for name in served.faces.files:
+    assert len(served.display_items.files) == len(POLYGLOTS)
+    for name in served.display_items.files:
         reply = app.test_client().get(f"/s/words/stimulus/{name}")
         assert reply.status_code == 200
         assert reply.mimetype.partition("/")[0] in ("image", "audio", "video")
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
-        assert reply.headers["Content-Security-Policy"] == SHUT
+        assert reply.headers["Content-Security-Policy"] == CLOSED
         reply.close()
     served.database.close()
 
@@ -74,7 +74,7 @@ def test_a_file_swapped_for_a_link_while_serving_is_not_sent(tmp_path):
     (tmp_path / "secret.png").write_bytes(b"secret")
     app = create_app([folder], Hand())
     client, served = app.test_client(), app.extensions["studies"]["words"]
-    (name,) = served.faces.files
+    (name,) = served.display_items.files
     with client.get(f"/s/words/stimulus/{name}") as reply:
         assert reply.status_code == 200
     (folder / "stimuli" / "x.png").unlink()

@@ -39,7 +39,7 @@ PAGES = {
 
 
 class Visitor:
-    """Somebody without scripts: sends the forms that the pages hold."""
+    """A participant without scripts: sends the forms that the pages hold."""
 
     def __init__(self, client, link):
         self.client = client

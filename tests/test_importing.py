@@ -111,7 +111,7 @@ def test_prior_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_path
     assert desk.rows("SELECT count(*) FROM answers")[0][0] == 26
     shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)["where"]
     assert (shown["answers"], shown["prior"]) == (25, 400)
-    # Somebody who starts the worker again finds what was there, not something made anew.
+    # A participant who starts the worker again finds what was there, not something made again.
     assert desk.worker().learner.estimate.answers == worker.learner.estimate.answers
     assert desk.rows("SELECT kind FROM events") == [("prior",)]
     assert checked(desk, tmp_path).models_checked >= 1

@@ -279,7 +279,7 @@ def test_an_answer_changed_with_care_leads_to_other_models(desk, written, tmp_pa
 
 
 def forged(path, change):
-    """The log with a line changed by somebody who knows how seals are made."""
+    """The log with a line changed by a participant who knows how seals are made."""
     seal, out = "", []
     for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
         body = change(number, raw[: raw.rfind(b',"seal":"')] + b"}")

@@ -197,7 +197,7 @@ def test_odds_are_rounded_downwards(odds, expected):
 
 
 def test_nobody_is_compared_with_simulated_or_excluded_participants():
-    """Others who miss a catch trial excuse somebody who misses it, unless they do not count."""
+    """If others miss a catch trial, one who misses it is excused, unless these do not count."""
     rows = [
         row(9 * who + trial, who, "catch", (trial % 3, 3, 4), "left", nearer=4)
         for who in range(1, 9)
@@ -229,7 +229,7 @@ def test_pace_is_what_came_in_five_minutes_divided_by_five():
     assert len(spark) == 60 and sum(spark) == 100 and sum(spark[-5:]) == 100
     # Twenty in the last minute, after a night: four a minute, not twenty.
     assert figures.pace(np.array(old + times(60, 3, 3)), NOW)[:2] == (4.0, 5)
-    # Whoever had one good minute and then left has not answered at that pace ever since.
+    # Anyone who had one good minute and then left has not answered at that pace ever since.
     assert figures.pace(np.array(old + times(290, 233, 3)), NOW)[:2] == (4.0, 5)
 
 

@@ -20,8 +20,8 @@ ASKED = random_questions(30, 20_000, 1)
 TRUTH = left_excess(SPACE, ASKED) < 0
 
 
-def share_right(habits, seed=0):
-    return float((Observer(SPACE, habits, seed).answers(ASKED) == TRUTH).mean())
+def share_right(observer_noise, seed=0):
+    return float((Observer(SPACE, observer_noise, seed).answers(ASKED) == TRUTH).mean())
 
 
 def test_questions_are_three_different_items_and_uniform():
@@ -78,14 +78,14 @@ def test_drift_wears_the_space_away():
 
 
 def test_same_seed_same_answers_one_by_one_or_together():
-    habits = ObserverNoise(lapse=0.1)
-    one = Observer(SPACE, habits, 9)
-    other = Observer(SPACE, habits, 9)
+    observer_noise = ObserverNoise(lapse=0.1)
+    one = Observer(SPACE, observer_noise, 9)
+    other = Observer(SPACE, observer_noise, 9)
     singly = [one.answer(*row) for row in ASKED[:50].tolist()]
     assert singly == [other.answer(*row) for row in ASKED[:50].tolist()]
-    batch = Observer(SPACE, habits, 9).answers(ASKED)
-    assert (batch == Observer(SPACE, habits, 9).answers(ASKED)).all()
-    assert (batch != Observer(SPACE, habits, 10).answers(ASKED)).any()
+    batch = Observer(SPACE, observer_noise, 9).answers(ASKED)
+    assert (batch == Observer(SPACE, observer_noise, 9).answers(ASKED)).all()
+    assert (batch != Observer(SPACE, observer_noise, 10).answers(ASKED)).any()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A selector, a stopping rule and an export format of somebody else's: one file, and all know them.
+"""A selector, a stopping rule and an export format from elsewhere: one file, and all know them.
 
 The file is installed as another distribution would be, so every process finds it by itself.
 """

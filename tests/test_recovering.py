@@ -105,7 +105,7 @@ def without_backups(folder):
 
 
 def goes_on(folder):
-    """A worker takes in what is there, somebody answers, and a replay finds what was published."""
+    """A worker takes in what is there, one answers, and a replay finds what was published."""
     now = START + 10**7
     study, database = open_study(folder, lambda: now)
     try:
@@ -410,7 +410,7 @@ def test_a_rescue_copy_is_put_back_in_place_of_what_replaced_it(made, closed):
 
 
 def test_a_history_of_its_own_is_not_mixed_in(made, closed):
-    """Somebody went on with the backup: both have other answers under the same numbers."""
+    """A participant went on with the backup: both have other answers under the same numbers."""
     rescued = closed / "backups" / "rescued-20261116T031500Z.db"
     shutil.copyfile(closed / DATABASE, rescued)
     shutil.copyfile(backups.every(closed)[-1], closed / DATABASE)
@@ -470,7 +470,7 @@ def test_whatever_is_damaged_it_tells_the_truth(made, harm):
         with tempfile.TemporaryDirectory() as home:
             found = outcome(made, Path(home), harm, file, backup, rng)
         assert not found.error, found
-        assert (found.unnamed, found.invented, found.altered) == (0, 0, 0), found
+        assert (found.without_names, found.invented, found.altered) == (0, 0, 0), found
         assert not found.false_nothing, found
 
 

@@ -94,7 +94,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
     assert found["fingerprint_match"] is True
     assert found["models_checked"] == found["decisions_checked"] == models_made >= 7
     assert found["queries_checked"] > steps
-    # Whoever was killed, web or worker: every row is as the chain has it, in folder and log.
+    # Anyone who was killed, web or worker: every row is as the chain has it, in folder and log.
     there = json.loads(lore_active("replay", folder, "--verify", "--json"))
     assert there["mismatches"] == [] and there["periods"] == ["new"]
     assert there["rows_checked"] == found["rows_checked"] > 2 * given

@@ -16,7 +16,7 @@ from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
 from server.paths import place
 from server.report import methods, page, stimuli
-from server.report.contents import unnamed
+from server.report.contents import without_names
 from server.report.data import MAX_NUMBERS
 from server.report.references import cited
 from server.report.report import report as make_report
@@ -165,7 +165,9 @@ def test_ids_are_taken_out_of_texts():
     class Somebody:
         id, external = 7, "PROLIFIC_PID=abc123"
 
-    assert unnamed("It was abc123, or PROLIFIC_PID=abc123.", [Somebody]) == ("It was P7, or P7.")
+    assert without_names("It was abc123, or PROLIFIC_PID=abc123.", [Somebody]) == (
+        "It was P7, or P7."
+    )
 
 
 def test_codes_stay_at_home(made):

@@ -285,7 +285,7 @@ def test_nobody_can_be_signed_in_by_another_site(app):
     assert app.test_client().post("/monitor/sign-in", data=form).status_code == 403
 
 
-# ---- links for looking --------------------------------------------------------------------------
+# ---- view-only links --------------------------------------------------------------------------
 
 
 def test_a_link_shows_without_steering_until_it_is_revoked(app):
@@ -381,7 +381,7 @@ def test_every_route_is_in_the_matrix(app):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """One application for the whole matrix, with a link and somebody who takes part."""
+    """One application for the whole matrix, with a link and a participant who takes part."""
     made = application(guarded_study(tmp_path_factory.mktemp("matrix") / "words"))
     owner = signed_in(made)
     made.extensions["studies"]["words"].service.arrive({})
@@ -390,7 +390,7 @@ def shared(tmp_path_factory):
 
 
 def steered(owner):
-    """What somebody who may not steer must not have changed."""
+    """What a participant who may not steer must not have changed."""
     found = owner.get("/monitor/words/data").json
     excluded = [one["id"] for one in found["participants"]["rows"] if one["excluded"]]
     revoked = [one["revoked_at"] for one in owner.get("/monitor/words/links").json["links"]]

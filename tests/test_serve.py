@@ -163,7 +163,7 @@ def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
     kept = list((folder / "backups").glob("rehearsal-*.db"))
     assert len(kept) == 1 and str(kept[0]) in said
     database = sqlite3.connect(kept[0])
-    # Whoever tries out a rehearsal is shown beside the bots.
+    # Anyone who tries out a rehearsal is shown beside the bots.
     sql = "SELECT count(*) FROM events WHERE kind = 'simulated_out'"
     assert database.execute(sql).fetchone()[0] == 0
     database.close()

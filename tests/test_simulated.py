@@ -293,9 +293,9 @@ def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_fla
     template.write_study(folder, "foods", 4)
     desk = Desk(folder)
     space, settings = space_of(desk.study, 1), desk.study.settings.bots
-    habits = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
+    observer_noise = ObserverNoise(noise=settings.noise, lapse=settings.lapse)
     for number in range(20):
-        observer = Observer(space, habits, number)
+        observer = Observer(space, observer_noise, number)
         bot = Bot(desk.study, {}, observer, Browser("", threading.Event()), 0.0, number)
         rng = np.random.default_rng(number)
         stage = desk.newcomer(True, participant_label=f"bot-{number}")

@@ -76,7 +76,7 @@ def test_files_lost_while_serving(tmp_path, harm, name):
         wait_until(lambda: all(one.browser.status == 503 for one in people))
         acknowledged = load.acknowledged()
         wait_until(lambda: any("rescued-" in line for line in server.lines))
-        # Nobody hears that anything was stored; everybody is told, and nothing is made anew.
+        # Nobody hears that anything was stored; everybody is told, and nothing is made again.
         assert page(f"{address}/s/words/")[0] == 503
         # Where the log was put aside, a process that looks later sees that first.
         names = (name, "write-ahead log lost")

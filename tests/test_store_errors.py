@@ -340,7 +340,7 @@ def test_an_exception_from_outside_does_not_end_the_writer(database):
             ctypes.c_ulong(database.writer._thread.ident), ctypes.py_object(SystemExit)
         )
         assert hit == 1
-        # It strikes when the thread next runs: whoever is there then hears of it.
+        # It strikes when the thread next runs: anyone who is there then hears of it.
         with contextlib.suppress(WriterFailed):
             database.write(add_event("struck"))
         database.write(add_event("later"))

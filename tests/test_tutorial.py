@@ -27,7 +27,7 @@ def test_the_tutorial_leads_from_nothing_to_a_real_participant_in_the_report(tmp
     # The rehearsal: bots only, and called so.
     rehearsed = text_of((tmp_path / "rehearsal.html").read_text(encoding="utf-8"))
     assert "Simulated data" in rehearsed and "were simulated" in rehearsed
-    # The study itself: whoever took part over HTTP, and no bot.
+    # The study itself: anyone who took part over HTTP, and no bot.
     stored = rows(tmp_path / "data/csv/answers.csv")
     answers = [one for one in stored if one["purpose"] != "practice"]
     assert len(answers) == TRIALS

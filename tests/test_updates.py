@@ -1,4 +1,4 @@
-"""From answers to the next model: what the model that asks may vouch for."""
+"""From answers to the next model: what the acquisition model may support."""
 
 from __future__ import annotations
 

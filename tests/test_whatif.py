@@ -38,7 +38,7 @@ ITEMS = 8
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A study that stops, is reopened, and in which somebody is excluded and restored."""
+    """A study that stops, is reopened, and in which a participant is excluded and restored."""
     opened = Desk(tmp_path_factory.mktemp("whatif") / "words", TOML, items=ITEMS)
     worker, person = opened.worker(), Person(ITEMS, 1, noise=0.05)
     worker.turn()
@@ -105,7 +105,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
 
 
 def test_without_somebody_is_as_if_they_had_never_answered(desk):
-    """Also somebody whom the experimenter took back, and by any of their names."""
+    """Also a participant whom the experimenter took back, and by any of their names."""
     given = dict(desk.rows("SELECT id, done FROM participants"))
     found, _ = suppose(desk, "exclude=P1,someone3")
     # All answers that the monitor counts, catch trials among them.

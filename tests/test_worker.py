@@ -221,7 +221,7 @@ def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed
     while worker.turn():
         pass
     assert len(worker.learner.audits) == 2
-    # The journal says when audits came: whoever goes through it again need not know why.
+    # The journal says when audits came: anyone who goes through it again need not know why.
     again, _ = desk.worker()._replayed(None)
     assert again == worker.last
     assert rest_after_audit(4.9) == 0.0

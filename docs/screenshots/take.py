@@ -51,7 +51,7 @@ ODD = {
 
 
 class Clock:
-    """Time that passes only when somebody answers, and ends now."""
+    """Time that passes only when a participant answers, and ends now."""
 
     def __init__(self) -> None:
         self.ms = int(time.time() * 1000) - 45 * 60_000

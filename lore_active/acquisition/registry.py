@@ -16,6 +16,10 @@ for _entry in (
         "fisher",
         "Selects the questions expected to most reduce the variance of predictions.",
         "lore_active.acquisition.selectors:FisherSelector",
+        methods="We selected the question expected to most reduce the variance of the predicted "
+        "margins of random questions, weighted by how undecided these were, under the inverse "
+        "Fisher information of the coordinates (cf. MacKay, 1992; with more than 4,000 "
+        "coordinates, the question with the smallest predicted margin)",
         references=(
             "MacKay, D. J. C. (1992). Information-based objective functions for active data "
             "selection. Neural Computation, 4(4), 590–604.",
@@ -25,6 +29,8 @@ for _entry in (
         "uncertainty",
         "Selects the questions whose answers the model is least certain about.",
         "lore_active.acquisition.selectors:UncertaintySelector",
+        methods="We selected the question with the smallest predicted margin (uncertainty "
+        "sampling; Lewis & Gale, 1994)",
         references=(
             "Lewis, D. D., & Gale, W. A. (1994). A sequential algorithm for training text "
             "classifiers. Proceedings of SIGIR '94, 3–12.",

@@ -78,13 +78,17 @@ class Observer:
     """
 
     def __init__(
-        self, space: Floats, habits: ObserverNoise = ObserverNoise(), seed: int = 0
+        self, space: Floats, observer_noise: ObserverNoise = ObserverNoise(), seed: int = 0
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self._space = np.array(space, dtype=np.float64)
-        self._habits = habits
-        spread = self._rng.normal(0.0, habits.noise_spread) if habits.noise_spread else 0.0
-        self._deviation = float(np.sqrt(habits.noise * np.exp(spread)))
+        self._habits = observer_noise
+        spread = (
+            self._rng.normal(0.0, observer_noise.noise_spread)
+            if observer_noise.noise_spread
+            else 0.0
+        )
+        self._deviation = float(np.sqrt(observer_noise.noise * np.exp(spread)))
 
     def answer(self, anchor: int, left: int, right: int) -> Side:
         """Answer one question: the option that appears nearer to the anchor."""
@@ -118,11 +122,11 @@ def left_excess(space: Floats, questions: NDArray[np.integer]) -> Floats:
 
 
 def crowd(
-    space: Floats, people: int, habits: ObserverNoise = ObserverNoise(), seed: int = 0
+    space: Floats, people: int, observer_noise: ObserverNoise = ObserverNoise(), seed: int = 0
 ) -> list[Observer]:
     """Simulated participants who share a space and differ in their noise."""
     seeds = np.random.SeedSequence(seed).generate_state(people, np.uint64)
-    return [Observer(space, habits, int(own_seed)) for own_seed in seeds]
+    return [Observer(space, observer_noise, int(own_seed)) for own_seed in seeds]
 
 
 def gaussian_space(n_objects: int, dimensions: int, seed: int) -> Floats:
@@ -147,9 +151,11 @@ def simulated_answers(
     space: Floats,
     count: int,
     seed: int,
-    habits: ObserverNoise = ObserverNoise(),
+    observer_noise: ObserverNoise = ObserverNoise(),
 ) -> NDArray[np.int64]:
     """Random questions answered by one simulated participant: rows (anchor, nearer, farther)."""
     question_seed, observer_seed = np.random.SeedSequence(seed).generate_state(2, np.uint64)
     questions = random_questions(len(space), count, int(question_seed))
-    return as_answers(questions, Observer(space, habits, int(observer_seed)).answers(questions))
+    return as_answers(
+        questions, Observer(space, observer_noise, int(observer_seed)).answers(questions)
+    )

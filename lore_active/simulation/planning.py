@@ -122,8 +122,8 @@ class PlanRow:
 def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> Run:
     """Simulate one study until it stops."""
     space = gaussian_space(config.items, rank, seed)
-    habits = ObserverNoise(noise=config.noise, lapse=config.lapse)
-    people = SimulatedPeople(crowd(space, PARTICIPANTS, habits, seed + 1))
+    observer_noise = ObserverNoise(noise=config.noise, lapse=config.lapse)
+    people = SimulatedPeople(crowd(space, PARTICIPANTS, observer_noise, seed + 1))
     rule = RankSettled(
         config.confidence, config.audits, config.min_answers or None, max_answers=config.limit
     )

@@ -108,7 +108,7 @@ def _events(
         blobs = [name for name, kind in archive.columns(c, table).items() if kind == "BLOB"]
         for row in archive.rows(c, table):
             if pseudonyms:
-                row = archive.nameless(table, row)
+                row = archive.pseudonymised(table, row)
             for name in blobs:
                 row[name] = {"base64": base64.b64encode(row[name]).decode()}
             yield table, row

@@ -26,7 +26,7 @@ from server.collection import simulated
 from server.processes.lifetime import BACKLOG, TRY_AGAIN, stop_signal
 from server.store.sqlite.files import FileIds
 from server.study.workspace import open_database
-from server.views.headers import SAFE, SHUT
+from server.views.headers import CLOSED, SAFE
 from server.views.health import STALLED
 from server.views.studies import Unopened
 
@@ -61,7 +61,7 @@ class _SafeError(ErrorTask):  # type: ignore[misc]
     """Responses of waitress itself to malformed requests, with the usual security headers."""
 
     def execute(self) -> None:
-        self.response_headers.extend({**SAFE, "Content-Security-Policy": SHUT}.items())
+        self.response_headers.extend({**SAFE, "Content-Security-Policy": CLOSED}.items())
         super().execute()
 
 

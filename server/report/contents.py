@@ -14,6 +14,7 @@ from server.report import methods
 from server.report.data import ReportData
 from server.report.references import cited
 from server.report.stimuli import Shown, name_of
+from server.report.wording import many
 from server.store.summaries import EventRow, Person
 from server.study.descriptions import MEANINGS
 from server.study.parsing import all_keys
@@ -71,7 +72,7 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "rules": RULES,
         "about_flags": OVERALL,
         "methods": [
-            (heading, text if with_names else unnamed(text, report.facts.people))
+            (heading, text if with_names else without_names(text, report.facts.people))
             for heading, text in methods.paragraphs(report)
         ],
         "settings": _settings(report),
@@ -84,7 +85,7 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "references": cited(settings.learning.selector, settings.stopping.rule),
         "reason": shown["where"]["reason"]
         if with_names
-        else unnamed(shown["where"]["reason"], report.facts.people),
+        else without_names(shown["where"]["reason"], report.facts.people),
     }
 
 
@@ -112,7 +113,7 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
     }
 
 
-def unnamed(text: str, people: list[Person]) -> str:
+def without_names(text: str, people: list[Person]) -> str:
     """A text in which recruitment IDs are replaced by the numbers of participants."""
     for person in people:
         external = person.external or ""
@@ -131,7 +132,7 @@ def _private(
     people = report.facts.people
     return [
         report_figures.Exclusion(
-            one.participant, one.answers, one.at, "", unnamed(one.reason, people)
+            one.participant, one.answers, one.at, "", without_names(one.reason, people)
         )
         for one in excluded
     ]
@@ -139,11 +140,11 @@ def _private(
 
 def _summary(report: ReportData) -> str:
     counts, received = report.facts.participants, report.facts.columns.received_at
-    parts = [methods.many(report.facts.items, "item")]
+    parts = [many(report.facts.items, "item")]
     if counts.answered:
-        answers = methods.many(report.facts.answers.answers, "answer")
+        answers = many(report.facts.answers.answers, "answer")
         bots = " (simulated)" if counts.simulated == counts.answered else ""
-        parts.append(f"{answers} from {methods.many(counts.answered, 'participant')}{bots}")
+        parts.append(f"{answers} from {many(counts.answered, 'participant')}{bots}")
         first, last = report_figures.day(int(received[0])), report_figures.day(int(received[-1]))
         parts.append(first if first == last else f"{first} to {last}")
     return " · ".join(parts)
@@ -247,5 +248,5 @@ def _event(event: EventRow, people: list[Person], with_names: bool) -> dict[str,
         "at": report_figures.minute(event.at),
         "kind": event.kind + whom,
         "who": event.who if automatic or with_names else "experimenter",
-        "words": text if with_names else unnamed(text, people),
+        "words": text if with_names else without_names(text, people),
     }

@@ -17,6 +17,7 @@ from server.monitor.messages import in_methods
 from server.report import figures as report_figures
 from server.report.data import ReportData
 from server.report.references import named
+from server.report.wording import listed, many, percent, quoted
 
 # Above this number, reasons for exclusion are only in the report's table.
 MAX_REASONS = 8
@@ -41,21 +42,6 @@ def paragraphs(report: ReportData) -> list[tuple[str, str]]:
         ("Outcome", outcome(report)),
         ("Software", software(report)),
     ]
-
-
-def many(count: int, singular: str, plural: str = "") -> str:
-    """A count with its noun: `1 person`, `2 people`."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
-def percent(share: float) -> str:
-    """A percentage with one decimal: `78.0 %`."""
-    return f"{100 * share:.1f} %"
-
-
-def listed(parts: list[str]) -> str:
-    """An enumeration: `a, b and c`."""
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def participants(report: ReportData) -> str:
@@ -108,12 +94,8 @@ def _exclusions(report: ReportData) -> str:
     )
     if len(excluded) > MAX_REASONS:
         return text + " (the report lists the reasons)."
-    reasons = [f"P{one.participant}: {_quoted(one.reason)}" for one in excluded]
+    reasons = [f"P{one.participant}: {quoted(one.reason)}" for one in excluded]
     return f"{text} ({'; '.join(reasons)})."
-
-
-def _quoted(reason: str) -> str:
-    return f"“{reason.strip().rstrip('.')}”" if reason.strip() else "no reason given"
 
 
 def procedure(report: ReportData) -> str:
@@ -193,14 +175,7 @@ def question_selection(report: ReportData) -> str:
         "of these questions were selected with one further dimension in the model, to test whether "
         "it was needed. "
     )
-    acquisition = {
-        "fisher": "We selected the question expected to most reduce the variance of the predicted "
-        "margins of random questions, weighted by how undecided these were, under the inverse "
-        "Fisher information of the coordinates (cf. MacKay, 1992; with more than 4,000 "
-        "coordinates, the question with the smallest predicted margin)",
-        "uncertainty": "We selected the question with the smallest predicted margin (uncertainty "
-        "sampling; Lewis & Gale, 1994)",
-    }.get(selector, SELECTORS[selector].methods)
+    acquisition = SELECTORS[selector].methods
     return (
         f"{coverage}{model}{acquisition}; questions pending with other participants were taken "
         "into account, and anchors were balanced. A share of the questions remained uniformly "
@@ -293,11 +268,11 @@ def stopping(report: ReportData) -> str:
 
 def _other_rule(report: ReportData) -> str:
     state, rule = report.facts.state, STOPPING_RULES[report.study.settings.stopping.rule]
-    participants = state.budget_participants
+    people = state.budget_participants
     return (
         f"Collection was to end when {rule.methods or f'the rule {rule.name!r} was met'}; and in "
         f"any case after {many(state.budget_answers, 'answer')}"
-        + (f" or {many(participants, 'participant')}." if participants else ".")
+        + (f" or {many(people, 'participant')}." if people else ".")
     )
 
 
@@ -313,11 +288,11 @@ def _ended(report: ReportData) -> str:
         " Participants already under way finished their sessions, which brought the total to "
         f"{many(total, 'answer')}."
     )
-    after = after if total > end.answers else ""
+    after *= total > end.answers
     if end.how == "rule":
         return f"The stopping rule ended collection after {answers}.{after}"
     if end.how == "hand":
-        why = f" ({_quoted(end.reason)})" if end.reason else ""
+        why = f" ({quoted(end.reason)})" * bool(end.reason)
         return f"The experimenter ended collection after {answers}{why}.{after}"
     if end.how == "simulated":
         return (

@@ -23,7 +23,7 @@ PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
 NAMING_EVENTS = ("entry",)
 
 
-def nameless(table: str, row: dict[str, Any]) -> dict[str, Any]:
+def pseudonymised(table: str, row: dict[str, Any]) -> dict[str, Any]:
     """Remove what identifies a participant from a row."""
     if table == "participants":
         return {**row, **PERSONAL}

@@ -85,7 +85,9 @@ def _sign_in_page(name: str, message: str = "", code: int = 200) -> AnyResponse:
         for served in current_app.extensions["studies"].values()
         if access.session_of(served.study.name) is not None
     ]
-    page = render_template("monitor/door.html", csrf=token, name=name, words=message, known=known)
+    page = render_template(
+        "monitor/sign_in.html", csrf=token, name=name, words=message, known=known
+    )
     response = make_response(page, code)
     access.keep(response, access.SIGN_IN_COOKIE, token, days=1, strict=True)
     return response

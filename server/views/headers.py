@@ -8,7 +8,7 @@ PAGES = (
     "'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors *"
 )
 # For everything but pages: even if a file is disguised as HTML, none of its scripts run.
-SHUT = "default-src 'none'; frame-ancestors 'none'; sandbox"
+CLOSED = "default-src 'none'; frame-ancestors 'none'; sandbox"
 SAFE = {
     "Content-Security-Policy": PAGES,
     "X-Content-Type-Options": "nosniff",

@@ -28,7 +28,7 @@ from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
 from server.views import requests
 from server.views.assets import KEPT
-from server.views.headers import SHUT
+from server.views.headers import CLOSED
 from server.views.studies import find_study
 
 Reply = str | tuple[str, int] | AnyResponse
@@ -177,14 +177,14 @@ def surroundings() -> Response:
 @pages.get("/stimulus/<name>")
 def stimulus(name: str) -> Response:
     """An item's file, under a name that reveals nothing about it."""
-    if name not in g.served.faces.files:
+    if name not in g.served.display_items.files:
         abort(404)
-    file, kind = g.served.faces.files[name]
+    file, kind = g.served.display_items.files[name]
     # Checked again: since the study was opened, a symbolic link may have replaced the file.
     if not file.is_file() or file.resolve() != file:
         abort(404)
     response = send_file(file, mimetype=kind, conditional=True, max_age=86400)
-    response.headers["Content-Security-Policy"] = SHUT
+    response.headers["Content-Security-Policy"] = CLOSED
     response.headers["Cache-Control"] = "private, max-age=86400, immutable"
     # Must not reveal the file's name.
     response.headers.pop("Content-Disposition", None)
@@ -217,16 +217,20 @@ def _next(stage: Screen) -> Reply:
 
 
 def _page(stage: Screen) -> str:
-    settings, faces = g.served.study.settings, g.served.faces.by_number
+    settings, display_items = g.served.study.settings, g.served.display_items.by_number
     return render_template(
         "participant/page.html",
         partial=bool(request.headers.get("HX-Request")),
         stage=stage,
         settings=settings,
         texts=settings.texts,
-        faces=faces,
+        display_items=display_items,
         map=_map() if stage.kind == "finished" else None,
-        upcoming=[faces[number] for number in stage.upcoming if faces[number].kind != "text"],
+        upcoming=[
+            display_items[number]
+            for number in stage.upcoming
+            if display_items[number].kind != "text"
+        ],
     )
 
 

@@ -23,7 +23,7 @@ class Served:
     database: Database
     service: Service
     control: Control
-    faces: DisplayItems
+    display_items: DisplayItems
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ function where(data) {
   charts.spark(byId("spark"), data.spark);
   toStop(data.to_stop, data.status);
   cost(data.cost);
-  levers(data.status, data.begun);
+  enableControls(data.status, data.begun);
 }
 
 // Rates below one per minute are easier to read per hour.
@@ -120,10 +120,10 @@ function cost(data) {
   say(byId("cost-more"), data.message);
 }
 
-function levers(status, begun) {
+function enableControls(status, begun) {
   const offered = { start: status === "paused" && !begun, resume: status === "paused" && begun, pause: status === "running", stop: status !== "stopped", reopen: status === "stopped" };
   for (const [name, is] of Object.entries(offered)) {
-    const button = document.querySelector(`.levers [data-dialog=${name}]`);
+    const button = document.querySelector(`.controls [data-dialog=${name}]`);
     if (button) button.hidden = !is;
   }
 }

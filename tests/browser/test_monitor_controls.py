@@ -34,7 +34,7 @@ def arrive(chromium, server):
 
 
 def participant(chromium, server):
-    """Somebody who is looking at their first question."""
+    """A participant who is looking at their first question."""
     page = arrive(chromium, server)
     page.get_by_role("button", name="I agree").click()
     page.get_by_role("button", name="Begin").click()

@@ -175,7 +175,7 @@ def test_on_paper_there_are_figures_and_no_levers(chromium, server):
     collect(server, people(server))
     page = monitor(chromium, server.address, "words")
     page.emulate_media(media="print")
-    expect(page.locator(".levers")).to_be_hidden()
+    expect(page.locator(".controls")).to_be_hidden()
     expect(page.locator("#headline")).to_be_visible()
     expect(page.locator("#rank-chart .plot")).to_be_visible()
     page.context.close()

@@ -94,7 +94,7 @@ def test_hostile_texts_do_nothing_and_are_shown_as_they_are(chromium, file):
 
 
 def test_scripts_from_elsewhere_do_not_run(chromium, file, tmp_path):
-    """Even if somebody adds one to the file: the policy knows the scripts that belong to it."""
+    """Even if someone adds one to the file: the policy knows the scripts that belong to it."""
     other = tmp_path / "changed.html"
     text = file.read_text().replace("</body>", "<script>window.harmed = 1</script></body>")
     other.write_text(text)

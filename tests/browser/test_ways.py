@@ -278,7 +278,7 @@ def test_errors_without_a_study_and_without_a_browser(study):
 
 def test_what_breaks_is_calm_too(study, serve, tmp_path):
     media = serve(write_media_study(tmp_path / "media", pictures()))
-    (name, (file, _)) = next(iter(media.studies["media"].faces.files.items()))
+    (name, (file, _)) = next(iter(media.studies["media"].display_items.files.items()))
     file.unlink()
     page = media.app.test_client().get(f"/s/media/stimulus/{name}")
     assert page.status_code == 404 and file.name not in page.text

@@ -57,10 +57,10 @@ def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Match
         number = _whole(cell)
         return number if number is not None and 0 <= number < count else None
 
-    faces = {appearance(key): key for key in known} if by == "name" else {}
+    display_items = {appearance(key): key for key in known} if by == "name" else {}
 
     def hint(name: str) -> str:
-        other = faces.get(appearance(name))
+        other = display_items.get(appearance(name))
         if other is None:
             return ""
         return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
