@@ -182,7 +182,7 @@ def test_a_damaged_model_in_the_database_is_named_by_the_monitor(desk):
     ((rank,),) = desk.rows("SELECT rank FROM models ORDER BY version DESC LIMIT 1")
     assert rank
     for what, harm in (
-        ("no numbers", np.full((ITEMS, rank), np.nan).tobytes()),
+        ("not finite", np.full((ITEMS, rank), np.nan).tobytes()),
         ("bytes", np.zeros(ITEMS * rank).tobytes()[:-3]),
     ):
         damaged(

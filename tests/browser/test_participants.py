@@ -202,7 +202,7 @@ def async_compare(opened):
 def test_who_only_looks_sees_no_names_and_changes_nothing(chromium, server, crowd):
     desk = monitor(chromium, server.address, "words")
     desk.get_by_role("button", name=re.compile("link", re.IGNORECASE)).first.click()
-    answer(desk, "Make the link", label="colleague")
+    answer(desk, "Create link", label="colleague")
     link = desk.locator(".address").input_value()
     page = new_page(chromium)
     page.goto(link)
