@@ -13,8 +13,8 @@ from server.study.lock import FILE, ProcessLock, StudyLocked
 HOLDER = """
 import sys
 from pathlib import Path
-from server.study.lock import Hold
-hold = Hold(Path(sys.argv[1]))
+from server.study.lock import ProcessLock
+lock = ProcessLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """

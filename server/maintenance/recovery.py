@@ -135,34 +135,30 @@ def _sources(folder: Path, place: Path, clock: Callable[[], int]) -> list[Source
     """List every file that may hold data, the study's own first."""
     with closing(_fresh(place / "empty.db", clock)) as connection:
         layout = Layout.of(connection)
-    sources: list[Source] = []
+    files: list[Source] = []
     current = folder / DATABASE
     log = current.with_name(f"{DATABASE}-wal")
     if current.exists() or log.exists():
         lost = _log_lost(current)
         opened = _opened(current, place / "current.db", clock, DATABASE)
-        sources += [opened] if isinstance(opened, Valid) else []
+        files += [opened] if isinstance(opened, Valid) else []
         if lost or isinstance(opened, str):
             damage = opened if isinstance(opened, str) else lost
-            sources.append(Broken(DATABASE, current, damage, layout))
+            files.append(Broken(DATABASE, current, damage, layout))
     for number, path in enumerate(sorted((folder / backups.FOLDER).glob(backups.RESCUED))):
         name = path.relative_to(folder).as_posix()
         opened = _opened(path, place / f"rescued{number}.db", clock, name)
-        sources.append(opened if isinstance(opened, Valid) else Broken(name, path, opened, layout))
+        files.append(opened if isinstance(opened, Valid) else Broken(name, path, opened, layout))
     damaged_backups = []
     for path in reversed(backups.every(folder)):
         name = path.relative_to(folder).as_posix()
         opened = _opened(path, place / "backup.db", clock, name)
         if isinstance(opened, Valid):
-            if (
-                sources
-                and isinstance(sources[0], Valid)
-                and (why := _restorable(sources[0], opened))
-            ):
-                sources[0] = Broken(DATABASE, current, why, layout)
-            return [*sources, opened]
+            if files and isinstance(files[0], Valid) and (why := _restorable(files[0], opened)):
+                files[0] = Broken(DATABASE, current, why, layout)
+            return [*files, opened]
         damaged_backups.append(Broken(name, path, opened, layout))
-    return [*sources, *damaged_backups[:1]]
+    return [*files, *damaged_backups[:1]]
 
 
 def _restorable(current: Valid, backup: Valid) -> str:
@@ -280,9 +276,7 @@ def _combine(
     mended = _mended(study, to, clock, missing, used)
     with closing(connect(to)) as connection:
         if wrong := _damage(connection):
-            raise NotRecovered(
-                f"The recovered database is not valid: {wrong}. Nothing was changed."
-            )
+            raise NotRecovered(f"The recovery is not valid: {wrong}. Nothing was changed.")
         answers, newest, at, people = connection.execute(
             "SELECT (SELECT count(*) FROM answers), (SELECT coalesce(max(seq), 0) FROM answers), "
             "(SELECT received_at FROM answers ORDER BY seq DESC LIMIT 1), "
@@ -296,9 +290,7 @@ def _unknown(c: Connection, sources: list[Source]) -> list[str]:
     reasons = [source.lost for source in sources if source.lost]
     end = _chain_ends(c.execute("SELECT last FROM chain_head").fetchall())
     newest = [source for source in sources if not backups.NAME.fullmatch(Path(source.name).name)]
-    ends = [
-        _chain_ends([(row["last"],) for _, row in source.rows("chain_head")]) for source in newest
-    ]
+    ends = [_chain_ends([(row["last"],) for _, row in file.rows("chain_head")]) for file in newest]
     if end not in ends:
         kept = [source.name for source in sources if source not in newest]
         after = f"since {kept[0]} was made" if kept else "last"
