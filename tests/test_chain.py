@@ -620,7 +620,7 @@ def test_a_pseudonymised_log_is_not_called_changed(folder, tmp_path):
     found = replayed(path)
     assert found["mismatches"] == [] and found["periods"] == ["pseudonyms"]
     assert found["rows_checked"] == 0 and found["covered_from"] is None
-    assert "Stored rows were not compared: a pseudonymised log" in run("replay", path)
+    assert "Stored rows were not verified: a pseudonymised log" in run("replay", path)
     assert "without a hash chain" in run("replay", folder, "--continues", path, code=2)
 
 

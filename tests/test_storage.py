@@ -122,7 +122,7 @@ def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
                 len(one.acknowledged) > count for one, count in zip(people, before, strict=True)
             )
         )
-        wait_until(lambda: any("is back" in line for line in server.lines))
+        wait_until(lambda: any("is available again" in line for line in server.lines))
         assert server.stop() == 0
     assert load.acknowledged() <= answered(folder / "study.db")
     assert server.lines[-1] == "Stopped. All answers are stored."
@@ -221,7 +221,7 @@ def test_a_web_process_that_hangs_is_started_again(tmp_path):
         finally:
             stop.set()
     client.join(60)
-    assert any("The web process did not answer for" in line for line in said)
+    assert any("The web process did not respond for" in line for line in said)
     assert client.refused == 0
     assert set(client.acknowledged) <= answered(folder / "study.db")
 

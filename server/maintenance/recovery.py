@@ -188,9 +188,7 @@ def _unknown(c: Connection, sources: list[Source]) -> list[str]:
     reasons = [source.lost for source in sources if source.lost]
     end = _chain_ends(c.execute("SELECT last FROM chain_head").fetchall())
     newest = [source for source in sources if not backups.NAME.fullmatch(Path(source.name).name)]
-    ends = [
-        _chain_ends([(row["last"],) for _, row in source.rows("chain_head")]) for source in newest
-    ]
+    ends = [_chain_ends([(row["last"],) for _, row in file.rows("chain_head")]) for file in newest]
     if end not in ends:
         kept = [source.name for source in sources if source not in newest]
         after = f"since {kept[0]} was made" if kept else "last"

@@ -129,12 +129,8 @@ def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuesti
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
     )
-    quarantined = _quarantined(c, "question")
-    return [
-        question
-        for question in (ServerQuestion(*row) for row in rows)
-        if question.id not in quarantined
-    ]
+    bad = _quarantined(c, "question")
+    return [new for new in (ServerQuestion(*row) for row in rows) if new.id not in bad]
 
 
 def answers_to_learn(
@@ -151,10 +147,8 @@ def answers_to_learn(
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (left_out, after, up_to),
     )
-    quarantined = quarantined_answers(c)
-    return [
-        answer for answer in (AnswerToLearn(*row) for row in rows) if answer.seq not in quarantined
-    ]
+    bad = quarantined_answers(c)
+    return [new for new in (AnswerToLearn(*row) for row in rows) if new.seq not in bad]
 
 
 def quarantined_answers(c: Connection) -> set[int]:
@@ -180,10 +174,8 @@ def counted(c: Connection) -> list[CountedAnswer]:
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (out,),
     )
-    quarantined = quarantined_answers(c)
-    return [
-        answer for answer in (CountedAnswer(*row) for row in rows) if answer.seq not in quarantined
-    ]
+    bad = quarantined_answers(c)
+    return [new for new in (CountedAnswer(*row) for row in rows) if new.seq not in bad]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
@@ -265,26 +257,13 @@ def add_ready(c: Connection, step: int, now: int, ready: Sequence[ReadyQuestion]
         "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                *(
-                    question.purpose,
-                    question.anchor,
-                    question.left,
-                    question.right,
-                    question.version,
-                    question.score,
-                    question.seed,
-                ),
-                *(question.learner, step, now),
+                *(new.purpose, new.anchor, new.left, new.right, new.version, new.score, new.seed),
+                *(new.learner, step, now),
                 step
-                if (
-                    question.anchor,
-                    min(question.left, question.right),
-                    max(question.left, question.right),
-                )
-                in busy
+                if (new.anchor, min(new.left, new.right), max(new.left, new.right)) in busy
                 else None,
             )
-            for question in ready
+            for new in ready
         ],
     )
 
