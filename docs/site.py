@@ -8,7 +8,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-# Pages that are made of files beside docs/, by their name in the site.
+# Pages made of files outside docs/, by their name in the site.
 PAGES = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 # Where links out of docs/ lead in the project, and where in the site.
 OUTSIDE = {

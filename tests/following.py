@@ -74,8 +74,8 @@ def follow(page: Path) -> list[str]:
         if name == "doctor":
             # The usual port may be taken while tests run.
             arguments += ["--port", "0"]
-        told = CliRunner().invoke(main, [name, *arguments])
-        assert told.exit_code == 0, f"{line}\n{told.output}"
+        result = CliRunner().invoke(main, [name, *arguments])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
     return done
 
 

@@ -130,15 +130,15 @@ def test_a_read_only_install_falls_back_to_memory(tmp_path):
         "HOME": str(nowhere),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         env=environment,
         cwd=tmp_path,
     )
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.split() == [str(tmp_path / "lore_active" / "__init__.py"), "2.0"]
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [str(tmp_path / "lore_active" / "__init__.py"), "2.0"]
 
 
 @pytest.mark.parametrize("name", ["new", "check", "password", "serve"])
@@ -161,11 +161,11 @@ def look():
     print([one["num_threads"] for one in threadpool_info()])
 main(["look"])
 """
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
         check=True,
     )
-    assert set(json.loads(told.stdout)) == {1}
+    assert set(json.loads(result.stdout)) == {1}

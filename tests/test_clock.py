@@ -87,7 +87,7 @@ def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
         worker.turn()
         watch.update(True)
         # At once, not when the clock has caught up.
-        assert watch._found["where"]["answers"] == total
+        assert watch._data["where"]["answers"] == total
     assert worker.learner.counted > 80
     assert verify(desk.database, desk.study, time.perf_counter).mismatches == []
 

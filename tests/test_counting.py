@@ -360,9 +360,9 @@ def test_every_place_counts_the_same(ended, tmp_path):
     ]
     assert f"8 participants gave {counts['answers']} answers" in page
     assert (
-        f"The last model was fitted to {counts['fitted']} answers: the {counts['answers']} "
-        f"collected, less {counts['excluded']} of excluded participants and {counts['catches']} to "
-        "catch trials, and 6 imported answers." in page
+        f"The latest model was fitted to {counts['fitted']} answers: the {counts['answers']} "
+        f"collected, minus {counts['excluded']} from excluded participants and "
+        f"{counts['catches']} to catch trials, plus 6 imported answers." in page
     )
     # Replay: nothing differs, and the model that comes out has as many answers.
     replay = json.loads(lore_active("replay", ended, "--verify", "--json"))

@@ -218,7 +218,7 @@ def test_the_sentence_says_what_is_known():
         return message(found, state, collected)
 
     some = Ahead((400, 1100), (5, 14), (0.5, 1.25))
-    assert said(replace(some, middle=600)).endswith("time); at most 600 in half of the cases.")
+    assert "stopping (90 % range; median: 600; 5 to 14" in said(replace(some, middle=600))
     assert said(some) == (
         "About 400 to 1,100 more answers until stopping (90 % range; 5 to 14 further participants, "
         "0.5 to 1.2 hours of participants' time)."
@@ -227,8 +227,8 @@ def test_the_sentence_says_what_is_known():
         "Up to 1,100 more answers until stopping (90 % range; up to 14 further participants, "
         "up to 12 hours of participants' time)."
     )
-    assert "The budget may end before that: it leaves 500 answers." in said(some, collected=3500)
-    assert "The budget ends before that: it leaves 100 answers." in said(some, collected=3900)
+    assert "The budget may run out first: 500 answers left." in said(some, collected=3500)
+    assert "The budget will run out first: 100 answers left." in said(some, collected=3900)
     assert said(Ahead(reason=UNLIKE)) == f"No forecast yet: {UNLIKE}."
     assert said(Ahead()) == "No forecast yet."
     assert said(Ahead((0, 0), (0, 0), (0, 0), met=True)) == "Until stopping: criteria met."
@@ -336,7 +336,7 @@ def test_the_report_has_pay_cost_and_forecast(tmp_path):
     text = make_report(desk.database, desk.study, desk.clock).page
     assert '<b id="cost">€3.00</b>' in text
     assert "for 1 participant who finished" in text
-    assert "Those who completed it were paid €2.00 per participant and €6.00 per hour." in text
+    assert "Payment for a completed session was €2.00 per participant and €6.00 per hour." in text
     assert '<p class="lead" id="forecast">No forecast yet.</p>' in text
     desk.close()
     unpaid = Desk(tmp_path / "unpaid", "", 8)

@@ -171,7 +171,7 @@ def test_without_a_model_nobody_disagrees():
 
 def test_every_flag_has_a_name_a_rule_with_its_threshold_and_a_sentence():
     assert set(NAMES) == set(RULES) == set(SHARES)
-    assert all("Raised at 1 in " in sentence for sentence in RULES.values())
+    assert all("Threshold: 1 in " in sentence for sentence in RULES.values())
     everything = [row(seq, rt_ms=50.0, elapsed=60, blurred=1) for seq in range(1, 40)]
     (_, one) = quality(everything)
     sentences = [statement(evidence) for evidence in one.evidence]
@@ -301,7 +301,7 @@ def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
     ]
     said = messages.evidence(1, ranks)
     assert "at least one dimension" in said
-    assert "cannot tell yet" in said
+    assert "do not show yet how many" in said
     ranks[0]["worse"] = 0.03
     assert "at least one dimension" not in messages.evidence(1, ranks)
 

@@ -82,13 +82,13 @@ def test_docs_build_into_a_site_that_loads_nothing_from_elsewhere(tmp_path):
     if importlib.util.find_spec("mkdocs") is None:
         assert "CI" not in os.environ, "mkdocs is in the extra docs"
         pytest.skip("mkdocs is not installed")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > 30
     for page in pages:

@@ -61,10 +61,10 @@ def exported(tmp_path_factory):
     worker.turn()
     desk.close()
     (home / "pilot.csv").write_text("anchor,nearer,farther\nword00,word01,word02\n")
-    told = CliRunner().invoke(main, ["import", str(home / "pilot.csv"), str(home / "words")])
-    assert told.exit_code == 0, told.output
-    told = CliRunner().invoke(main, ["export", str(home / "words"), "--format", "all", "--json"])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(main, ["import", str(home / "pilot.csv"), str(home / "words")])
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(main, ["export", str(home / "words"), "--format", "all", "--json"])
+    assert result.exit_code == 0, result.output
     return home / "words" / "export" / "all"
 
 
@@ -121,8 +121,8 @@ def test_arrays_and_fits_are_explained(made, exported, tmp_path):
         assert set(held) == section(made, "STUDY_triplets.npz")
         np.save(tmp_path / "answers.npy", held["triplets"])
     out = tmp_path / "out"
-    told = CliRunner().invoke(main, ["fit", str(tmp_path / "answers.npy"), "--out", str(out)])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(main, ["fit", str(tmp_path / "answers.npy"), "--out", str(out)])
+    assert result.exit_code == 0, result.output
     assert list(json.loads((out / "fit.json").read_text())) == list(FIT)
     header = (out / "embedding.csv").read_text().splitlines()[0].split(",")
     assert re.fullmatch(r"item(,dim_\d+)*", ",".join(header))

@@ -523,6 +523,6 @@ def test_the_report_says_that_the_rule_was_met_with_simulated_answers(desk):
         )
     )
     assert "no more bots are let in" in " ".join(shown(desk)["where"]["banner"])
-    assert "The rule was met after 24 answers, simulated ones" in methods_of(
+    assert "The stopping rule was met after 24 answers, including simulated ones" in methods_of(
         report(desk.database, desk.study, desk.clock)
     )

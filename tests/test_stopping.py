@@ -44,8 +44,8 @@ def test_a_clear_case_stops_and_says_why():
     assert decision.rank == 3
     assert "settled at three dimensions" in decision.message
     assert "in the last 5 audits" in decision.message
-    assert "500 answers of at least 80" in decision.message
-    assert "3 vs 2 dimensions: better by 20.00 standard errors" in decision.message
+    assert "Answers: 500 (at least 80 needed)" in decision.message
+    assert "3 vs 2 dimensions: mean advantage of 20.00 standard errors" in decision.message
     assert all(one.passed for one in decision.criteria)
 
 
@@ -132,7 +132,7 @@ def test_what_was_not_weighed_is_no_obstacle():
     unweighed = [audit(k, odds=(None, None)) for k in range(5)]
     decision = RULE.decide(replace(CLEAR, audits=unweighed))
     assert decision.settled
-    assert "four dimensions was not tested" in decision.message
+    assert "four dimensions were not tested" in decision.message
 
 
 def test_the_budget_ends_a_study_without_settling_it():

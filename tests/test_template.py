@@ -181,8 +181,8 @@ def test_check_prints_every_problem_or_a_summary(tmp_path):
     told = run("check", good)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == (
-        "good is ready: 4 items (4 text), 0 catch questions, 80 trials per participant, at most 4000 "
-        "answers.\n"
+        "good is ready: 4 items (4 text), 0 catch questions, 80 trials per participant, at most "
+        "4000 answers.\n"
     )
     told = run("check", bad)
     assert (told.returncode, told.stderr) == (2, "")

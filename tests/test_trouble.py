@@ -84,7 +84,7 @@ def shown(desk):
     """What the monitor shows now."""
     watch = Feed(desk.database, desk.study, desk.clock)
     watch.update(True)
-    return watch._found
+    return watch._data
 
 
 def test_poisoned_rows_are_set_aside_and_named_and_the_rest_is_learnt_from(desk):

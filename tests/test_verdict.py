@@ -96,7 +96,7 @@ def test_every_stage_of_the_table_has_its_study():
 def test_an_exclusion_of_everybody_says_why_nothing_counts(tmp_path):
     desk = stages.none_counted(tmp_path / "words")
     where = shown(desk)["where"]
-    assert f"{where['answers']} are of excluded participants" in where["explanation"]
+    assert f"{where['answers']} are from excluded participants" in where["explanation"]
     desk.close()
 
 
@@ -126,7 +126,7 @@ def test_a_study_of_bots_alone_is_said_to_be_one_until_people_come(tmp_path):
         pass
     where = shown(desk)["where"]
     assert (where["stage"], where["answers"]) == ("too few", 2)
-    assert where["explanation"].endswith("24 simulated answers left out.")
+    assert where["explanation"].endswith("24 simulated answers are left out.")
     desk.close()
 
 
@@ -229,7 +229,7 @@ def test_simulated_answers_are_said_to_be_simulated():
     part = verdict(Collection(answers=90, counted=90, simulated=30), findings())
     assert "30 of these answers are simulated." in part.explanation
     none = verdict(Collection(answers=90, counted=90, simulated_left_out=1), findings())
-    assert none.explanation.endswith("1 simulated answer left out.")
+    assert none.explanation.endswith("1 simulated answer is left out.")
 
 
 def test_every_criterion_has_a_title_a_message_and_something_to_wait_for():
@@ -248,7 +248,9 @@ def test_messages_tell_value_threshold_and_what_is_compared():
     assert told("bayes_factor_more", 8.13) == (
         "Log Bayes factor, 2 vs 3 dimensions: 8.1 (at least 2.0 needed)."
     )
-    assert "Held-out log-loss, 2 vs 1 dimension: better by 1.25" in told("preferred_to_fewer", 1.25)
+    assert "Held-out log-loss, 2 vs 1 dimension: mean advantage of 1.25" in told(
+        "preferred_to_fewer", 1.25
+    )
     assert "three dimensions could not be fitted" in told("preferred_to_more", float("inf"))
     assert "at least 81 % (chance: 50 %)" in told("better_than_chance", 0.812, 0.5)
     # Not "at least 50 %" where that is just above chance.
@@ -294,7 +296,7 @@ def test_a_learner_has_the_same_verdict():
     answers = simulated_answers(gaussian_space(10, 1, 1), 150, 2)
     learner.add(answers[:10], "P1")
     assert learner.verdict.stage == "too few"
-    assert learner.verdict.explanation == "The first estimate needs about 10 more."
+    assert learner.verdict.explanation == "The first estimate comes after about 10 more answers."
     learner.add(answers[10:], "P1")
     learner.audit()
     assert learner.verdict.has_rank and learner.findings.ranks == (1,)

@@ -54,14 +54,14 @@ def test_it_serves_pages_from_elsewhere(unpacked, tmp_path, monkeypatch):
     folder = write_study(tmp_path / "words")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(unpacked))
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "import server.app; print(server.app.__file__)"],
         capture_output=True,
         text=True,
         env=os.environ,
         check=True,
     )
-    assert told.stdout.startswith(str(unpacked)), "the wheel itself must be what is tried"
+    assert result.stdout.startswith(str(unpacked)), "the wheel itself must be what is tried"
     server = Serving(str(folder))
     try:
         browser = Browser(server.address(), threading.Event())

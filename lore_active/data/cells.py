@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.columns import AnswerTable, at_start, float_of, is_missing, is_number, text_of
+from lore_active.data.columns import AnswerTable, at_start
 from lore_active.data.lookalikes import look_alike, peculiar, unified
+from lore_active.data.values import float_of, is_missing, is_number, text_of
 from lore_active.errors import InvalidTriplets
 
 COLUMNS = ("anchor", "nearer", "farther")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -14,19 +13,20 @@ from lore_active.data.headers import (
     ANSWER,
     FIRST,
     NAMES,
+    PARTICIPANT,
     QUESTION,
     ROLES,
     SET_ASIDE,
     SHOWN,
     SIMULATED,
     SIMULATED_MARKS,
+    TRIAL,
     WEIGHT,
     known_headers,
     normal,
 )
+from lore_active.data.values import float_of, is_missing, is_number
 from lore_active.errors import InvalidTriplets
-
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)")
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class AnswerTable:
     simulated participants. kept: indices of these rows in the source, if not all. kind: "answers"
     if the names of the columns say which option is nearer, "questions" if they say only what was
     shown, "rows" if there are no names. responses: whether the first option is nearer.
+    trials, participants: trial and participant of each row, if columns say so.
     """
 
     name: str
@@ -71,6 +72,8 @@ class AnswerTable:
     kept: NDArray[np.int64] | None = None
     kind: Literal["answers", "questions", "rows"] = "rows"
     responses: Any = None
+    trials: NDArray[Any] | None = None
+    participants: NDArray[Any] | None = None
 
     @property
     def omitted(self) -> int:
@@ -90,40 +93,6 @@ def _nothing(_: int) -> NDArray[Any]:
 def at_start(place: str) -> str:
     """Capitalise a location, for the beginning of a sentence."""
     return place[:1].upper() + place[1:]
-
-
-def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or its text; not 1_000, nor digits of other scripts."""
-    if isinstance(cell, (bytes, str)):
-        return NUMBER.fullmatch(text_of(cell).strip().lower()) is not None
-    return isinstance(cell, (int, float, np.integer, np.floating)) and not isinstance(cell, bool)
-
-
-def text_of(cell: Any) -> str:
-    """Convert a cell to text; undecodable bytes are escaped, so that they stay distinct."""
-    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
-
-
-def float_of(cell: Any) -> float:
-    """Convert a numeric cell to a float; infinity if it is too large."""
-    try:
-        return float(cell)
-    except OverflowError:
-        return float("inf")
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell is missing: None, NaN, an empty text, or a library's missing value."""
-    if isinstance(cell, (str, bytes)):
-        return not cell.strip() or cell.strip().lower() in ("nan", b"nan")
-    if cell is None:
-        return True
-    try:
-        return bool(cell != cell)
-    except TypeError:  # pandas' NA refuses to be true or false
-        return True
-    except ValueError:  # more than one cell in a cell
-        return False
 
 
 def is_header(header: Sequence[str]) -> bool:
@@ -167,6 +136,8 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
         simulated_left_out=int((~real).sum()),
         kept=kept if len(kept) < total else None,
         kind="questions" if roles == QUESTION else "answers",
+        trials=_identities(sheet, TRIAL, kept, total),
+        participants=_identities(sheet, PARTICIPANT, kept, total),
     )
 
 
@@ -330,6 +301,18 @@ def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
             raise InvalidTriplets(f"{at_start(sheet.place(row))}: weight {cell!r} is not a number.")
         weights.append(float_of(cell))
     return weights
+
+
+def _identities(
+    sheet: Sheet, wanted: Sequence[str], kept: NDArray[np.int64], total: int
+) -> NDArray[Any] | None:
+    """The cells of a column that says which rows belong together; None without such a column."""
+    names = [normal(name) for name in sheet.header]
+    # A file may name its rows' participants twice, by number and by name: the first will do.
+    for name in wanted:
+        if normal(name) in names:
+            return _cells(sheet, names.index(normal(name)), total)[kept]
+    return None
 
 
 def _names(

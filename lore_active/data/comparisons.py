@@ -49,6 +49,11 @@ class Triplets:
         Number of items.
     labels : tuple of str or None
         Labels of the items by index; None if items are known by number only.
+    trial : array of int64, shape (n_answers,)
+        Number of the trial that each comparison belongs to; a trial may carry several, and they
+        are never separated in cross-validation. By default each is a trial of its own.
+    participant : array of int64, shape (n_answers,)
+        Number of the participant who gave each answer; -1 where that is not known.
 
     Examples
     --------
@@ -65,7 +70,9 @@ class Triplets:
     farther: Indices
     weight: Floats
     n_objects: int
-    labels: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None
+    trial: NDArray[np.int64]
+    participant: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.anchor)
@@ -89,6 +96,8 @@ class Triplets:
             self.weight[rows],
             self.n_objects,
             self.labels,
+            self.trial[rows],
+            self.participant[rows],
         )
 
     @property
@@ -114,7 +123,7 @@ class Triplets:
         number[kept] = np.arange(len(kept))
         a, i, j = (number[column] for column in (self.anchor, self.nearer, self.farther))
         labels = None if self.labels is None else tuple(self.labels[item] for item in kept)
-        return Triplets(a, i, j, self.weight, len(kept), labels)
+        return replace(self, anchor=a, nearer=i, farther=j, n_objects=len(kept), labels=labels)
 
     def refuse_weights(self, what: str) -> None:
         """Raise `InvalidTriplets` if answers have weights; `what` is the caller in the message."""
@@ -214,7 +223,12 @@ def as_triplets(
     if isinstance(source, Triplets):
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
         weights = source.weight if source.weighted else None
-        table = AnswerTable("", rows, None, weights, source.labels, kind="answers")
+        table = AnswerTable(
+            *("", rows, None, weights, source.labels),
+            kind="answers",
+            trials=source.trial,
+            participants=source.participant,
+        )
         n_objects = n_objects or source.n_objects
     else:
         table = _table(source, simulated)
@@ -227,7 +241,31 @@ def as_triplets(
     rows[swapped] = rows[swapped][:, [0, 2, 1]]
     a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
     _refuse_repeated(a, i, j, table.place)
-    return Triplets(a, i, j, weights_of(table, sample_weight, len(a)), count, known)
+    weights = weights_of(table, sample_weight, len(a))
+    return Triplets(a, i, j, weights, count, known, *_identified(table, len(a)))
+
+
+UNKNOWN = -1
+
+
+def _identified(table: AnswerTable, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the trial and of the participant of each row."""
+    participant = np.full(count, UNKNOWN, dtype=np.int64)
+    if table.participants is not None:
+        participant = _codes(table.participants.tolist())
+    if table.trials is None:
+        return np.arange(count, dtype=np.int64), participant
+    # Programs number trials from 1 for each participant.
+    return _codes(list(zip(participant.tolist(), table.trials.tolist(), strict=True))), participant
+
+
+def _codes(cells: Sequence[Any]) -> NDArray[np.int64]:
+    """The same number for the same cell, from 0 in order of appearance; -1 stays as it is."""
+    known: dict[Any, int] = {}
+    return np.array(
+        [UNKNOWN if cell == UNKNOWN else known.setdefault(cell, len(known)) for cell in cells],
+        dtype=np.int64,
+    )
 
 
 def _table(source: Any, simulated: bool) -> AnswerTable:

@@ -22,13 +22,13 @@ from lore_active.data.columns import (
     answers_in,
     by_people,
     is_header,
-    is_number,
     named_or_three,
     names_a_column,
     refuse_only_simulated,
 )
 from lore_active.data.frames import sheet_of
 from lore_active.data.headers import SIMULATED, WEIGHT, known_headers
+from lore_active.data.values import is_number
 from lore_active.errors import InvalidTriplets
 from lore_active.types import Floats
 

@@ -37,6 +37,11 @@ FIRST = (
 # Columns with the labels of items that other columns give as numbers: Salmon's, tripletTools'.
 NAMES = (("head_filename", "winner_filename", "loser_filename"), FIRST[3])
 WEIGHT = ("weight", "weights", "sample_weight")
+# Trial to which a comparison belongs, and the participant who answered it.
+TRIAL = ("trial", "trial_id", "trial_number")
+PARTICIPANT = (
+    *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
+)
 # Rows with these cells are omitted: they are not similarity judgements that a model should fit.
 SET_ASIDE = {
     "purpose": ("practice", "catch"),

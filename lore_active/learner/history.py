@@ -147,7 +147,7 @@ class History:
         """Append an answer, and return its index."""
         query = NOTHING if answer.query is None else answer.query
         items = (answer.anchor, answer.nearer, answer.farther)
-        return self.given.append((*items, query, self._number(answer.participant)))
+        return self.given.append((*items, query, self.number_of(answer.participant)))
 
     def answer(self, place: int) -> Answer:
         """Look up an answer by its index."""
@@ -173,7 +173,8 @@ class History:
         self.released.update(participants)
         self._taken, self._merged = AskedSet(), 0
 
-    def _number(self, participant: str | None) -> int:
+    def number_of(self, participant: str | None) -> int:
+        """Number of a participant, by order of their first answers; -1 for none."""
         if participant is None:
             return NOTHING
         if participant not in self._numbers:

@@ -7,6 +7,7 @@ over the modules that do the work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -698,13 +699,18 @@ class Learner:
     def _triplets(self) -> Triplets | None:
         if not len(self._counts):
             return None
-        return as_triplets(self._counts.rows, n_objects=self.n_objects)
+        counts = self._counts
+        return replace(
+            as_triplets(counts.rows, n_objects=self.n_objects),
+            trial=counts.trials,
+            participant=counts.participants,
+        )
 
     def _count(self, answer: Answer) -> None:
         """Count an answer, unless its participant is excluded."""
         if answer.participant is None or answer.participant not in self._excluded:
             query = None if answer.query is None else self._history.query(answer.query)
-            self._counts.count(answer, query)
+            self._counts.count(answer, query, self._history.number_of(answer.participant))
 
     def _forget(self) -> None:
         """Reset everything that was computed from answers; the history is kept."""

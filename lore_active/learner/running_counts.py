@@ -30,6 +30,9 @@ class RunningCounts:
         self._predictions = RowTable(np.float64)
         self._left = RowTable(np.int8)
         self._rows = RowTable((np.int64, 3))
+        # Of each row: its trial, which is the question asked, and its participant.
+        self._trials = RowTable(np.int64)
+        self._participants = RowTable(np.int64)
         self._model_independent = RowTable(np.bool_)
         self._hits: deque[float] = deque(maxlen=WINDOW)
         self._predicted: deque[float] = deque(maxlen=WINDOW)
@@ -57,12 +60,18 @@ class RunningCounts:
         self._predictions.extend(margins)
         self._left.extend(np.full(len(margins), NOTHING))
 
-    def count(self, answer: Answer, query: Question | None) -> None:
-        """Count an answer for the fit, for the accuracy and for the consistency."""
+    def count(self, answer: Answer, query: Question | None, participant: int = NOTHING) -> None:
+        """Count an answer for the fit, for the accuracy and for the consistency.
+
+        `participant` is the number of the participant, if any.
+        """
         if query is not None and query.purpose == "catch":
             return
         row = (answer.anchor, answer.nearer, answer.farther)
         self.items.update(row)
+        # Imported answers, which have no question, are trials of their own.
+        self._trials.append(-1 - len(self._rows) if query is None else query.id)
+        self._participants.append(participant)
         self._rows.append(row)
         self._model_independent.append(query is None or query.purpose in ("cover", "random"))
         if query is None:
@@ -85,6 +94,16 @@ class RunningCounts:
     def rows(self) -> NDArray[np.int64]:
         """The answers as rows (anchor, nearer, farther)."""
         return self._rows.rows
+
+    @property
+    def trials(self) -> NDArray[np.int64]:
+        """The trial of each row."""
+        return self._trials.rows
+
+    @property
+    def participants(self) -> NDArray[np.int64]:
+        """The participant of each row; -1 where there is none."""
+        return self._participants.rows
 
     @property
     def model_independent(self) -> NDArray[np.bool_]:

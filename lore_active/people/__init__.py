@@ -1,1 +1,1 @@
-"""Participants: how probable their answers are if they answer honestly."""
+"""Participants: response quality, by tests of honest answering."""

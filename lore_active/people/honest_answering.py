@@ -1,4 +1,4 @@
-"""What honest answering looks like in a study: rates of errors, from everybody but oneself."""
+"""Honest answering in a study: error rates estimated from all other participants."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 
 from lore_active.types import Flags, Floats
 
-# A lapse in every tenth trial, and a coin thrown then: 5 % of catch trials are wrong. A bit more.
+# A lapse rate of 10 % with guessing gives 5 % errors on catch trials; slightly more is allowed.
 MIN_WRONG, MAX_WRONG = 0.055, 0.45
-# Trials' worth of prior belief in these rates, for as long as the study has few of its own.
+# Weights of the priors on these rates, in trials, for studies with few data.
 CATCH_PRIOR, REPEAT_PRIOR, PREDICTION_PRIOR = 8.0, 20.0, 4.0
-# Participants differ in noise: an honest one's agreement with the predictions exceeds chance by
-# this share of the average one's at least. Estimated as the average minus so many standard
-# deviations between participants.
+# Participants differ in noise: the agreement of an honest one with the predictions exceeds chance
+# by at least this share of the average. Estimated as the average minus so many standard deviations
+# between participants.
 MIN_SHARE, MAX_SHARE, DEVIATIONS = 0.35, 0.9, 2.0
 DEVIATION_PRIOR, PRIOR_PARTICIPANTS = 0.16, 5.0
-# Participants with less information than this about their own share tell nothing about it.
+# Participants with less information about their own share are not used to estimate it.
 MIN_INFORMATION = 4.0
 MAX_AGREEMENT = 0.97
-# A study's first predictions are worse than its later ones: they are compared with those of about
-# the same time, while the answers grew by this factor; from the 40th to the 60,000th answer.
+# The first predictions of a study are worse than later ones, so they are compared within epochs, in
+# which the number of answers grows by this factor; from the 40th to the 60,000th answer.
 EPOCH_GROWTH, FIRST_EPOCH, EPOCHS = 1.5, 9, 18
-# Nobody sees three stimuli and decides within this time.
+# Too short to see three stimuli and decide.
 FAST_MS = 300.0
-# The study's own limit: so many robust deviations (of logarithms) below the typical participant.
+# The limit of a study: so many robust standard deviations (of log times) below the median.
 TIME_DEVIATIONS, MIN_TIME_DEVIATION = 4.0, 0.35
 MIN_TIMED_PARTICIPANTS, MIN_TIMES = 10, 5
 MAD_TO_DEVIATION = 1.4826
@@ -35,15 +35,14 @@ MAD_TO_DEVIATION = 1.4826
 
 @dataclass(frozen=True)
 class Trials:
-    """Answers in the order in which they came, practice left out; arrays of one length.
+    """Answers in order of arrival, without practice; arrays of equal length.
 
-    side: 1 left, 0 right, -1 neither (skipped, timed out). predicted: probability that the left
-    option is chosen by the model that was there before the answer; nan without one. searched:
-    whether the acquisition function chose the question. order: place of the answer among all of
-    the study, from 1: predictions get better. catch: a number for each different
-    question with a known answer, -1 for all others. as_known, as_before: whether the answer is the
-    known one, and the one given to the same question before; -1 where there is none. ms: how long
-    the answer took at most; nan where that is not known.
+    side: 1 left, 0 right, -1 neither (skipped, timed out). predicted: probability of the left
+    option under the model before the answer; nan without one. searched: whether the acquisition
+    function selected the question. order: index of the answer in the study, from 1. catch: a number
+    for each different question with a known answer, -1 for all others. as_known, as_before: whether
+    the answer is the known one, or the participant's own earlier one; -1 where there is none. ms:
+    upper bound of the response time; nan where it is unknown.
     """
 
     participant: NDArray[Any]
@@ -59,7 +58,7 @@ class Trials:
     blurred: Flags
 
     def take(self, rows: Any) -> Trials:
-        """Some of them."""
+        """A subset of the trials."""
         return Trials(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
     def __len__(self) -> int:
@@ -68,8 +67,8 @@ class Trials:
 
 @dataclass(frozen=True)
 class Reference:
-    """Sums over the participants who count, and over each of them, so that nobody is compared with
-    themselves. Place `participant` of an array is that participant's."""
+    """Sums over all participants who count, and for each of them, so that participants are not
+    compared with themselves. Arrays are indexed by the participant's number."""
 
     catches: Floats
     """By question with a known answer: (trials, wrong)."""
@@ -87,7 +86,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Honest:
-    """The largest probability of each slip under honest answering, trial by trial."""
+    """The largest probability of each kind of error under honest answering, for each trial."""
 
     wrong: Floats
     unlike: Floats
@@ -96,7 +95,7 @@ class Honest:
 
 
 def reference(trials: Trials, counts: Flags) -> Reference:
-    """What the participants who count (by number) show together."""
+    """Sums over the participants who count; `counts` is indexed by participant."""
     rows = trials.take(counts[trials.participant])
     size = len(counts)
     decided = rows.side >= 0
@@ -128,32 +127,32 @@ def nobody(size: int) -> Reference:
 
 
 def honest(trials: Trials, known: Reference) -> Honest:
-    """What may be expected of honest participants in these trials."""
+    """Error probabilities of honest participants in these trials."""
     return Honest(
         _wrong(trials, known), _unlike(trials, known), _missed(trials, known), known.floor_ms
     )
 
 
 def relative_order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each row among the rows of its group, from 0."""
+    """The index of each row within its group, from 0."""
     order = np.argsort(groups, kind="stable")
     counts = np.bincount(groups)
     begins = np.cumsum(counts) - counts
-    found = np.empty(len(groups), dtype=np.int64)
-    found[order] = np.arange(len(groups)) - np.repeat(begins, counts)
-    return found
+    indices = np.empty(len(groups), dtype=np.int64)
+    indices[order] = np.arange(len(groups)) - np.repeat(begins, counts)
+    return indices
 
 
-def _sums(places: NDArray[Any], event: Flags, size: int) -> Floats:
-    all_of = np.bincount(places, minlength=size)
-    return np.column_stack([all_of, np.bincount(places[event], minlength=size)]).astype(np.float64)
+def _sums(groups: NDArray[Any], event: Flags, size: int) -> Floats:
+    total = np.bincount(groups, minlength=size)
+    return np.column_stack([total, np.bincount(groups[event], minlength=size)]).astype(np.float64)
 
 
 # ---- catch trials and repeats -------------------------------------------------------------------
 
 
 def _wrong(trials: Trials, known: Reference) -> Floats:
-    """A catch trial that others miss, too, says little about anybody."""
+    """Catch errors; a question that others also get wrong says little about a participant."""
     questions = len(known.catches)
     others = np.zeros((len(trials), 2))
     inside = (trials.catch >= 0) & (trials.catch < questions)
@@ -168,7 +167,7 @@ def _wrong(trials: Trials, known: Reference) -> Floats:
 
 
 def _unlike(trials: Trials, known: Reference) -> Floats:
-    """Two answers that each exceed chance by a share s of the average exceed it together by s²."""
+    """Inconsistent repeats: where answers exceed chance by a share s, consistency does by s²."""
     others = known.repeats.sum(axis=0) - known.repeats
     alike = (others[:, 1] + 0.5 * REPEAT_PRIOR) / (others[:, 0] + REPEAT_PRIOR)
     beyond = np.maximum(0.0, alike - 0.5) * known.share**2
@@ -179,7 +178,7 @@ def _unlike(trials: Trials, known: Reference) -> Floats:
 
 
 def _prediction_kinds(rows: Trials) -> NDArray[np.int64]:
-    """Predictions of one kind are about equally good: of one time, and searched for or not."""
+    """Groups of about equally good predictions: by epoch, and by whether they were selected."""
     time = np.floor(np.log(np.maximum(rows.order, 1)) / np.log(EPOCH_GROWTH)).astype(np.int64)
     return np.asarray(2 * np.clip(time - FIRST_EPOCH, 0, EPOCHS - 1) + rows.searched)
 
@@ -195,27 +194,27 @@ def _products(rows: Trials, of: Flags, size: int) -> Floats:
 
 
 def _slopes(products: Floats) -> Floats:
-    """How far the others' answers go with the predictions: 1 where these are right on average."""
+    """Regression of others' answers on the predictions: 1 where these are calibrated."""
     others = products.sum(axis=0) - products
-    # Without others' answers predictions say nothing.
+    # The prior shrinks slopes to 0 where there are no answers of others.
     slopes = others[..., 1] / (others[..., 0] + 0.25 * PREDICTION_PRIOR)
     return np.asarray(np.clip(slopes, 0.0, 1.5))
 
 
 def _honest_share(products: Floats) -> float:
-    """How much of the average participant's agreement beyond chance an honest one has at least."""
+    """The smallest agreement beyond chance of an honest participant, as a share of the average."""
     slopes = _slopes(products)
     information = (slopes**2 * products[..., 0]).sum(axis=1)
     agreement = (slopes * products[..., 1]).sum(axis=1)
     some = 4.0 * information >= MIN_INFORMATION
     ratios, variances = agreement[some] / information[some], 0.25 / information[some]
-    found = 0.0
+    estimate = 0.0
     if some.any():
         middle = np.median(ratios)
         between = (MAD_TO_DEVIATION * np.median(np.abs(ratios - middle))) ** 2
-        found = max(0.0, float(between - np.median(variances)))
+        estimate = max(0.0, float(between - np.median(variances)))
     count = int(some.sum())
-    variance = (count * found + PRIOR_PARTICIPANTS * DEVIATION_PRIOR**2) / (
+    variance = (count * estimate + PRIOR_PARTICIPANTS * DEVIATION_PRIOR**2) / (
         count + PRIOR_PARTICIPANTS
     )
     return float(np.clip(1.0 - DEVIATIONS * np.sqrt(variance), MIN_SHARE, MAX_SHARE))
@@ -231,7 +230,7 @@ def _missed(trials: Trials, known: Reference) -> Floats:
 
 
 def _floor_ms(rows: Trials) -> float:
-    """Faster than this is too fast: in no study less than `FAST_MS`, more where all take long."""
+    """The limit below which answers are too fast: `FAST_MS`, or more in slow studies."""
     timed = ~np.isnan(rows.ms) & (rows.ms > 0.0)
     who, ms = rows.participant[timed], rows.ms[timed]
     order = np.lexsort((ms, who))

@@ -1,10 +1,11 @@
-"""Response quality: how improbable each participant's answers are under honest answering.
+"""Response quality: sequential tests of honest answering for each participant.
 
-Each flag is a test martingale (an e-process): the product, trial by trial, of the probability of
-what happened under careless answering over its largest probability under honest answering, averaged
-over some kinds of carelessness and over the trials at which it may have begun. Its expectation
-under honest answering never exceeds 1, so by Ville's inequality the chance that it *ever* reaches
-1/α is at most α: one may look after every trial. The flags share `ALPHA` (Bonferroni).
+Each flag is a test martingale (an e-process): the product over trials of the likelihood ratio of
+careless to honest answering, with the largest probability under honest answering as denominator,
+averaged over several kinds of carelessness and over the trials at which it may have started. Its
+expectation under honest answering never exceeds 1, so by Ville's inequality the chance that it
+*ever* reaches 1/α is at most α: the test is valid after every trial. The flags share `ALPHA`
+(Bonferroni).
 
 Ramdas, Grünwald, Vovk & Shafer (2023), Game-theoretic statistics and safe anytime-valid inference.
 """
@@ -28,7 +29,7 @@ from lore_active.people.honest_answering import (
 )
 from lore_active.types import Flags, Floats
 
-# Of honest participants, at most this share is flagged in the whole of a session.
+# The largest share of honest participants who are flagged at any time in a session.
 ALPHA = 0.02
 SHARES = {
     "side": 0.425,
@@ -40,33 +41,33 @@ SHARES = {
     "implausible": 0.0125,
     "blurred": 0.0125,
 }
-# Carelessness may begin at the first trial, or at the first of any ten later on.
+# Carelessness may start at the first trial, or at any later multiple of this.
 STARTS_EVERY = 10
-# Beyond this, odds say no more than "never".
+# Odds are capped here; larger ones mean practically never.
 MAX_ODDS = 1e9
-# Cells of the matrices that are worked on at a time.
+# Maximum size of the matrices that are processed at a time.
 MAX_CELLS = 2_000_000
 
-# Catch trials are few, and each tells much: besides the martingale, the exact probability of that
-# many errors is looked at after so many of them, each time with a share of the flag's α.
+# Catch trials are few but informative: in addition to the martingale, the errors are tested
+# exactly after so many of them, each time with a share of the flag's α.
 CATCH_LOOKS = {4: 0.06, 12: 0.72, 28: 0.08, 60: 0.04, 124: 0.02, 252: 0.01}
 
-# Honest participants choose one side, and change sides, at most this often: sides are drawn by lot,
-# so that even the best-hidden answer is as often left as right.
+# Honest participants choose one side, and switch sides, at most this often: sides are randomised,
+# so the preferred option is as often on the left as on the right.
 MAX_SIDE, MAX_SWITCH = 0.60, 0.58
-# Honest answers that are too fast, have impossible times, or follow a look at another window.
+# Largest shares of honest answers that are too fast, have impossible times or a window switch.
 MAX_FAST, MAX_IMPLAUSIBLE, MAX_BLURRED = 0.20, 0.10, 0.20
 CERTAIN = 0.99
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks against honest answering, and how much.
+    """The evidence against honest answering.
 
-    pattern: what was seen, as of `patterns`. count of `of`: how often, from trial `first` to trial
-    `last` of the session (from 1). expected: how often at least under honest answering, where that
-    differs between trials. odds: the chance of a record like this at any time of a session is at
-    most 1 in `odds` under honest answering.
+    pattern: what was observed, from `patterns`; in `count` of `of` trials, from trial `first` to
+    trial `last` of the session (from 1). expected: the largest expected count under honest
+    answering. odds: under honest answering, the chance of such evidence at any time in a session is
+    at most 1 in `odds`.
     """
 
     flag: str
@@ -81,9 +82,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind of carelessness: its probability of each `event` beside honest participants'.
+    """A kind of carelessness: the probability of each `event` under it and under honesty.
 
-    `first` and `later` are the weights, within the flag, of having begun at once or later on.
+    `first` and `later` are the weights, within the flag, of starting at the first trial or later.
     """
 
     flag: str
@@ -96,7 +97,7 @@ class Pattern:
     later: float
 
     def log_factors(self, rows: Any = slice(None)) -> Floats:
-        """Of each trial, or of some; 0 where the pattern has nothing to say."""
+        """Log likelihood ratios of the trials; 0 where the pattern does not apply."""
         event, honest = self.event[rows], self.honest[rows]
         careless = np.broadcast_to(self.careless, self.honest.shape)[rows]
         seen = np.where(event, careless, 1.0 - careless)
@@ -105,25 +106,25 @@ class Pattern:
 
 
 def assess(trials: Trials, reference: Reference) -> dict[int, tuple[Evidence, ...]]:
-    """The flags of the participants of these trials, which must be all of theirs, in order.
+    """The flags of each participant; `trials` must contain all of their trials, in order.
 
     Participants without a flag have an empty tuple.
     """
-    found: dict[int, tuple[Evidence, ...]] = {}
+    flags: dict[int, tuple[Evidence, ...]] = {}
     for part in _parts(trials):
         log_odds, sheet = _log_odds(part, reference)
         for flag, odds in log_odds.items():
             limit = -np.log(ALPHA * SHARES[flag])
             for row in np.flatnonzero(odds.max(axis=1, initial=-np.inf) >= limit).tolist():
                 who = int(sheet.participants[row])
-                found[who] = (*found.get(who, ()), sheet.evidence(flag, row, odds[row]))
+                flags[who] = (*flags.get(who, ()), sheet.evidence(flag, row, odds[row]))
         for who in sheet.participants.tolist():
-            found.setdefault(who, ())
-    return found
+            flags.setdefault(who, ())
+    return flags
 
 
 def usual(trials: Trials, counts: Flags) -> Reference:
-    """What honest answering looks like among the participants who count, without flagged ones."""
+    """The reference of honest answering: participants who count and are not flagged."""
     everybody = reference(trials, counts)
     mine = trials.take(counts[trials.participant])
     flagged_ones = [who for who, evidence in assess(mine, everybody).items() if evidence]
@@ -133,7 +134,7 @@ def usual(trials: Trials, counts: Flags) -> Reference:
 
 
 def every_test(trials: Trials, reference: Reference) -> tuple[Evidence, ...]:
-    """All tests of one participant, flagged or not; without those that had nothing to look at."""
+    """All tests of one participant, flagged or not, except those without any data."""
     log_odds, sheet = _log_odds(trials, reference)
     return tuple(
         sheet.evidence(flag, 0, odds[0])
@@ -143,12 +144,12 @@ def every_test(trials: Trials, reference: Reference) -> tuple[Evidence, ...]:
 
 
 def flagged(evidence: Evidence) -> bool:
-    """Whether a test is beyond its threshold."""
+    """Whether a test exceeds its threshold."""
     return evidence.odds >= 1.0 / (ALPHA * SHARES[evidence.flag])
 
 
 def patterns(trials: Trials, expected: Honest) -> Iterator[Pattern]:
-    """Every kind of carelessness that is looked for."""
+    """All kinds of carelessness that are tested."""
     decided = trials.side >= 0
     left, before = trials.side == 1, _previous_side(trials)
     both = decided & (before >= 0)
@@ -178,7 +179,7 @@ def patterns(trials: Trials, expected: Honest) -> Iterator[Pattern]:
     missed = judged & (left != (trials.predicted > 0.5))
     yield Pattern("agreement", "missed", judged, missed, expected.missed, 0.5, 0.65, 0.35)
 
-    # Each answer speaks once: a repeat by its first answer, all others by the prediction.
+    # Each answer is used once: repeats by the first answer, all others by the prediction.
     known = catch | repeat | judged
     off = np.where(catch, wrong, np.where(repeat, unlike, missed))
     rates = np.where(catch, expected.wrong, np.where(repeat, expected.unlike, expected.missed))
@@ -202,8 +203,8 @@ def patterns(trials: Trials, expected: Honest) -> Iterator[Pattern]:
 
 
 def start_weights(count: int, first: float, later: float) -> Floats:
-    """Log of the prior weights of having begun at each trial; they add up to at most `first` +
-    `later` in sessions of any length."""
+    """Log prior weights of starting at each trial; the weights add up to at most `first` + `later`
+    in sessions of any length."""
     weights = np.zeros(count)
     begins = np.arange(STARTS_EVERY, count, STARTS_EVERY)
     block = begins // STARTS_EVERY
@@ -239,7 +240,7 @@ class _Sheet:
         return any(one.relevant.any() for one in self.patterns if one.flag == flag)
 
     def evidence(self, flag: str, row: int, log_odds: Floats) -> Evidence:
-        """The pattern and the beginning that explain a flag best; the whole session without one."""
+        """The best pattern and starting trial for a flag; without one, for the whole session."""
         rows = np.flatnonzero(self.row == row)
         rows = rows[np.argsort(self.column[rows])]
         highest = int(log_odds.argmax())
@@ -271,33 +272,35 @@ class _Sheet:
 
 
 def _log_odds(trials: Trials, reference: Reference) -> tuple[dict[str, Floats], _Sheet]:
-    """Participants × trials for each flag, and the matrix that they belong to."""
+    """Log odds for each flag (participants × trials), with the layout of that matrix."""
     who, row = np.unique(trials.participant, return_inverse=True)
     column = relative_order(row)
     width = int(column.max(initial=-1)) + 1
     made = tuple(patterns(trials, honest(trials, reference)))
     sheet = _Sheet(who, row, column, width, made)
-    found: dict[str, Floats] = {}
+    log_odds: dict[str, Floats] = {}
     for one in made:
         weights = start_weights(width, one.first, one.later)
         odds = log_martingale(sheet.matrix(one.log_factors()), weights)
-        found[one.flag] = np.logaddexp(found[one.flag], odds) if one.flag in found else odds
-    found["catch"] = np.maximum(found["catch"], _catch_looks(sheet))
+        log_odds[one.flag] = (
+            np.logaddexp(log_odds[one.flag], odds) if one.flag in log_odds else odds
+        )
+    log_odds["catch"] = np.maximum(log_odds["catch"], _catch_looks(sheet))
     padding = sheet.matrix(np.ones(len(trials))) == 0.0
-    for odds in found.values():
+    for odds in log_odds.values():
         odds[padding] = -np.inf
-    return found, sheet
+    return log_odds, sheet
 
 
 def _catch_looks(sheet: _Sheet) -> Floats:
-    """Log odds of the errors in each participant's first catch trials, where they are looked at."""
+    """Log odds of the exact tests of catch errors, at the trials at which they are made."""
     pattern = next(one for one in sheet.patterns if one.flag == "catch")
     order = np.flatnonzero(pattern.relevant)
     order = order[np.lexsort((sheet.column[order], sheet.row[order]))]
     rows, columns = sheet.row[order], sheet.column[order]
     rates, wrong = pattern.honest[order], pattern.event[order]
     place = relative_order(rows)
-    found = np.full((len(sheet.participants), sheet.width), -np.inf)
+    log_odds = np.full((len(sheet.participants), sheet.width), -np.inf)
     # The distribution of the number of errors so far, by participant.
     spread = np.zeros((len(sheet.participants), max(CATCH_LOOKS) + 1))
     spread[:, 0] = 1.0
@@ -312,12 +315,12 @@ def _catch_looks(sheet: _Sheet) -> Floats:
         if share is not None:
             tail = np.cumsum(spread[who, ::-1], axis=1)[:, ::-1]
             chance = np.maximum(tail[np.arange(len(who)), errors[who]], 1e-300)
-            found[who, columns[at]] = np.log(share / chance)
-    return found
+            log_odds[who, columns[at]] = np.log(share / chance)
+    return log_odds
 
 
 def _parts(trials: Trials) -> Iterator[Trials]:
-    """Participants with sessions of about one length together, so that matrices are dense."""
+    """Groups of participants with sessions of similar length, so that matrices are dense."""
     who, row, counts = np.unique(trials.participant, return_inverse=True, return_counts=True)
     order = np.argsort(counts, kind="stable")
     begin = 0
@@ -334,12 +337,12 @@ def _parts(trials: Trials) -> Iterator[Trials]:
 
 
 def _previous_side(trials: Trials) -> NDArray[np.int64]:
-    """The side that the same participant chose in their trial before; -1 for none."""
+    """The side that the participant chose in the previous trial; -1 for none."""
     order = np.argsort(trials.participant, kind="stable")
     side, who = trials.side[order].astype(np.int64), trials.participant[order]
     before = np.full(len(order), -1, dtype=np.int64)
     same = who[1:] == who[:-1]
     before[1:][same] = side[:-1][same]
-    found = np.empty_like(before)
-    found[order] = before
-    return found
+    sides = np.empty_like(before)
+    sides[order] = before
+    return sides

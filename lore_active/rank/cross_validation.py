@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding.fit import fit
@@ -169,11 +171,23 @@ def held_out_margins(
 
 
 def folds(triplets: Triplets, seed: int, parts: int = FOLDS) -> Floats:
-    """Fold of each answer; answers to the same question share a fold, so that none leaks."""
+    """Fold of each answer.
+
+    Answers to the same question share a fold, so that none leaks, and so do the comparisons of one
+    trial, which are not independent.
+    """
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
-    _, question = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
-    order = np.random.default_rng(seed).permutation(int(question.max()) + 1)
-    return np.asarray(order[question] % parts)
+    _, group = np.unique(keys(rows, triplets.n_objects), return_inverse=True)
+    trials, trial = np.unique(triplets.trial, return_inverse=True)
+    if len(trials) < len(rows):
+        # Groups that a question or a trial connects are one.
+        count = int(group.max()) + 1
+        links = coo_array(
+            (np.ones(len(rows)), (group, count + trial)), shape=(count + len(trials),) * 2
+        )
+        group = connected_components(links, directed=False)[1][group]
+    order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
+    return np.asarray(order[group] % parts)
 
 
 @dataclass(frozen=True, eq=False)

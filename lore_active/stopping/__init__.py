@@ -1,1 +1,1 @@
-"""When to stop: rules, their criteria, the verdict of a study, the forecast of its end."""
+"""When to stop: stopping rules and their criteria, a study's verdict, the forecast of its end."""

@@ -1,7 +1,7 @@
-"""The criteria of stopping rules: what each is called, what it says, and what it waits for.
+"""The criteria of stopping rules, with the texts that pages and reports show for each.
 
-A registry: a rule that has a criterion of its own registers it here, and monitor, report, methods
-text and reference know it. Needs no compiler, since pages speak of criteria as well.
+A registry: a rule with a criterion of its own registers it here, and the monitor, the report, its
+methods text and the reference include it. Does not import numba, because pages use it as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing that must hold: its value, and the threshold that it must reach."""
+    """A condition for stopping: its value, and the threshold that the value must reach."""
 
     name: str
     value: float
@@ -26,11 +26,11 @@ class Criterion:
 
 @dataclass(frozen=True)
 class CriterionText:
-    """What is said about a criterion.
+    """The texts of a criterion.
 
     title: for tables. waiting: what is missing while it is not met. message: its value and
-    threshold as a sentence, given the number of dimensions. needs_rank: it makes no sense before a
-    dimension is reported. evidence: a paper's methods section quotes it.
+    threshold as a sentence, given the number of dimensions. needs_rank: it applies only once a
+    dimension is reported. evidence: the methods text of a report quotes it.
     """
 
     name: str
@@ -42,7 +42,7 @@ class CriterionText:
 
 
 CRITERIA: dict[str, CriterionText] = {}
-# What earlier versions called some of them.
+# Names of criteria in earlier versions.
 FORMER_NAMES = {
     "likelier_than_fewer": "bayes_factor_fewer",
     "likelier_than_more": "bayes_factor_more",
@@ -50,14 +50,14 @@ FORMER_NAMES = {
 
 
 def register(text: CriterionText) -> None:
-    """Make a criterion known; its name must be new."""
+    """Add a criterion to the registry; its name must be new."""
     if text.name in CRITERIA:
-        raise ValueError(f"There is a criterion called {text.name!r} already.")
+        raise ValueError(f"A criterion called {text.name!r} already exists.")
     CRITERIA[text.name] = text
 
 
 def from_stored(row: dict[str, Any]) -> Criterion:
-    """A criterion as a database or a log holds it, also one of an earlier version."""
+    """A criterion from a database or a log, possibly of an earlier version."""
     name = str(row["name"])
     return Criterion(
         FORMER_NAMES.get(name, name), row["value"], row["threshold"], bool(row["passed"])
@@ -65,23 +65,23 @@ def from_stored(row: dict[str, Any]) -> Criterion:
 
 
 def number(rank: int) -> str:
-    """`three`."""
+    """A number in words: `three`."""
     return NAMES[rank] if 0 <= rank < len(NAMES) else str(rank)
 
 
 def dimensions(rank: int) -> str:
-    """`three dimensions`."""
+    """A number of dimensions in words: `three dimensions`."""
     return f"{number(rank)} dimension{'s' * (rank != 1)}"
 
 
 def percent(share: float) -> str:
-    """`81 %`; with a decimal where it would look like chance and is not."""
+    """A percentage: `81 %`; with a decimal where rounding would make it look like chance."""
     close = round(100 * share) == 50 and round(share, 4) != 0.5
     return f"{100 * share:.1f} %" if close else f"{100 * share:.0f} %"
 
 
 def title(name: str) -> str:
-    """What a criterion is called."""
+    """The title of a criterion, for tables."""
     return CRITERIA[name].title if name in CRITERIA else name
 
 
@@ -93,7 +93,7 @@ def message(criterion: Criterion, rank: int) -> str:
 
 
 def not_met(names: list[str]) -> str:
-    """What the stopping rule waits for; nothing, if every criterion is met."""
+    """What the stopping rule is waiting for; empty if every criterion is met."""
     waits = [CRITERIA[name].waiting if name in CRITERIA else name for name in names]
     if not waits:
         return ""
@@ -102,7 +102,7 @@ def not_met(names: list[str]) -> str:
 
 
 def without_rank() -> tuple[str, ...]:
-    """Criteria that make sense before any dimension is reported."""
+    """Criteria that apply before any dimension is reported."""
     return tuple(name for name, text in CRITERIA.items() if not text.needs_rank)
 
 
@@ -116,15 +116,15 @@ def _predicted(criterion: Criterion, rank: int) -> str:
     if not isfinite(criterion.value):
         return f"{pair}: {dimensions(other)} could not be fitted."
     return (
-        f"Held-out log-loss, {pair}: better by {criterion.value:.2f} standard errors on average "
-        f"({criterion.threshold:.2f} needed)."
+        f"Held-out log-loss, {pair}: mean advantage of {criterion.value:.2f} standard errors "
+        f"(at least {criterion.threshold:.2f} needed)."
     )
 
 
 def _bayes_factor(criterion: Criterion, rank: int) -> str:
     pair, other = _pair(criterion, rank)
     if not isfinite(criterion.value):
-        return f"{pair}: {dimensions(other)} was not tested."
+        return f"{pair}: {dimensions(other)} {'was' if other == 1 else 'were'} not tested."
     return (
         f"Log Bayes factor, {pair}: {criterion.value:.1f} (at least {criterion.threshold:.1f} "
         "needed)."
@@ -134,7 +134,7 @@ def _bayes_factor(criterion: Criterion, rank: int) -> str:
 def _unchanged(criterion: Criterion, _: int) -> str:
     audits = f"audit{'s' * (criterion.value != 1)}"
     return (
-        f"The same number in the last {criterion.value:.0f} {audits} "
+        f"Same number of dimensions in the last {criterion.value:.0f} {audits} "
         f"({criterion.threshold:.0f} needed)."
     )
 
@@ -144,31 +144,34 @@ for _text in (
         "items_seen",
         "Every item has been seen",
         "some items have not been seen yet",
-        lambda one, _: f"{one.value:,.0f} of {one.threshold:,.0f} items have been in an answer.",
+        lambda criterion, _: (
+            f"Items in answered questions: {criterion.value:,.0f} of {criterion.threshold:,.0f}."
+        ),
         needs_rank=False,
     ),
     CriterionText(
         "answers",
-        "Enough answers to begin with",
-        "there are still few answers for each item",
-        lambda one, _: f"{one.value:,.0f} answers of at least {one.threshold:,.0f}.",
+        "There are enough answers to start with",
+        "the minimum number of answers has not been reached",
+        lambda criterion, _: (
+            f"Answers: {criterion.value:,.0f} (at least {criterion.threshold:,.0f} needed)."
+        ),
         needs_rank=False,
     ),
     CriterionText(
         "better_than_chance",
         "Predictions are better than chance",
         "predictions are not yet clearly better than chance",
-        lambda one, _: (
-            "Questions not chosen by the model, predicted by fits without their answers: 95 % "
-            f"confidence interval: at least {percent(one.value)} "
-            f"(chance: {percent(one.threshold)})."
+        lambda criterion, _: (
+            "Held-out accuracy on questions not selected by the model, 95 % confidence interval: "
+            f"at least {percent(criterion.value)} (chance: {percent(criterion.threshold)})."
         ),
         needs_rank=False,
     ),
     CriterionText(
         "audits_unchanged",
         "The number of dimensions is stable",
-        "the number of dimensions must stay the same for longer",
+        "the number of dimensions has not been stable for long enough",
         _unchanged,
         evidence=True,
     ),
@@ -189,7 +192,7 @@ for _text in (
     CriterionText(
         "bayes_factor_fewer",
         "Fewer dimensions are not supported",
-        "fewer dimensions explain the answers nearly as well",
+        "fewer dimensions cannot be ruled out",
         _bayes_factor,
         evidence=True,
     ),

@@ -1,11 +1,11 @@
-"""How many more answers until the stopping rule is met: a range that is right 9 times in 10.
+"""Forecast of the answers until the stopping rule is met, as a range with 90 % coverage.
 
-The forecast is empirical. It compares the criteria of a study, as they are at an audit, with
-those of simulated studies that were followed to their end, takes the audits that are most alike,
-and says what followed there: the shortest range that holds a share of their outcomes. That share
-was chosen so that ranges for studies left out of the comparison hold what followed 9 times in 10.
-Criteria are known by their names alone: for another stopping rule, `calibrate` makes a new table
-from studies simulated under it (`make calibrate-forecast`).
+The forecast is a nearest-neighbour regression. It compares the criteria of a study at an audit
+with those of simulated studies that were run to their end, takes the most similar audits, and
+gives the shortest range that contains a share of their outcomes. That share was chosen so that
+ranges for studies left out of the comparison contain the outcome 9 times in 10. Criteria are
+matched by name only: for another stopping rule, `calibrate` makes a new table from studies
+simulated under it (`make calibrate-forecast`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lore_active.types import Floats
 FILE = Path(__file__).with_name("forecast.json")
 COVERAGE = 0.90
 NEIGHBOURS = 100
-# Beyond that, how far a criterion is exceeded or missed tells nothing more.
+# Progress is clipped here: beyond that it carries no further information.
 FARTHEST = 2.0
-# A forecast is given where studies that are compared are as near as this share of them.
+# No forecast is given for studies farther from the table than this share of its own audits are.
 NEAR_ENOUGH = 0.99
 DIGITS = 3
 ROUNDING = 0.5 * 10**-DIGITS
-# Shares of the neighbours' outcomes that are tried.
+# Candidate shares of the neighbours' outcomes that a range contains.
 SHARES = np.arange(0.80, 1.0, 0.01)
 
 
@@ -48,7 +48,7 @@ class CriterionStatus:
 
     @property
     def progress(self) -> float:
-        """Value as a share of the threshold; less than 0 where the evidence is to the contrary."""
+        """Value as a share of the threshold; negative where the evidence points the other way."""
         if not isfinite(self.value):
             return FARTHEST if self.passed else 0.0
         if self.threshold <= 0.0:
@@ -72,20 +72,20 @@ class AuditStatus:
 
     @property
     def soonest(self) -> float:
-        """Answers before which the rule cannot be met: some criteria only count."""
+        """The number of answers at which the rule can be met at the earliest."""
         known = {one.name: one for one in self.criteria if not one.passed}
-        least = float(self.answers)
+        minimum = float(self.answers)
         if "answers" in known:
-            least = max(least, known["answers"].threshold)
+            minimum = max(minimum, known["answers"].threshold)
         if "audits_unchanged" in known:
             audits = known["audits_unchanged"].threshold - known["audits_unchanged"].value
-            least = max(least, self.answers * AUDIT_GROWTH**audits)
-        return least
+            minimum = max(minimum, self.answers * AUDIT_GROWTH**audits)
+        return minimum
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A study that was followed from its first audit to its last; `stopped`: by its rule."""
+    """A simulated study from its first audit to its last; `stopped`: the stopping rule was met."""
 
     audits: tuple[AuditStatus, ...]
     stopped: bool
@@ -93,9 +93,9 @@ class Followed:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Answers in the model at which the study will stop: 9 times in 10 from `low` to `high`.
+    """Answers in the model at which the study will stop: with 90 % coverage `low` to `high`.
 
-    Half of the studies that are compared stopped at `middle` or before.
+    `middle` is the median over similar studies.
     """
 
     low: float
@@ -104,10 +104,10 @@ class Forecast:
 
 
 def forecast(status: AuditStatus, calibration: Calibration | None = None) -> Forecast | None:
-    """When a study will stop; None where nothing can be said.
+    """When a study will stop; None where no forecast is possible.
 
-    That is while there is no dimension (there may be none to be found), where a criterion is not
-    known to the calibration, and where the study is unlike all that it was calibrated with.
+    There is none while no dimension is reported (there may be none to find), where the calibration
+    lacks a criterion, and where the study is unlike all studies in the calibration.
     """
     known = shipped() if calibration is None else calibration
     if status.met:
@@ -119,24 +119,24 @@ def forecast(status: AuditStatus, calibration: Calibration | None = None) -> For
     if farthest[0] > known.reach:
         return None
     ends = _shortest(outcomes, known.share)
-    # Outcomes are rounded, and the end of a range may be exactly what follows.
+    # Outcomes are rounded; the true one may lie just outside the end of the range.
     low, high = ends[0][0] - ROUNDING, ends[1][0] + ROUNDING
     middle = float(np.median(outcomes))
-    least = log(status.soonest / status.answers)
-    if least > high:
-        # More audits or answers are asked for than in any study that was followed.
-        low, middle, high = least, least + middle - low, least + high - low
-    low = max(low, least)
+    soonest = log(status.soonest / status.answers)
+    if soonest > high:
+        # The settings require more audits or answers than any simulated study had.
+        low, middle, high = soonest, soonest + middle - low, soonest + high - low
+    low = max(low, soonest)
     return Forecast(*(status.answers * exp(end) for end in (low, max(low, middle), high)))
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Audits of studies that were followed, and how to compare with them.
+    """Audits of simulated studies, and how to compare a study with them.
 
     table: a row of features for each audit. outcomes: log of the answers at the stop over those at
-    the audit. scale: what features are divided by. share: of
-    the neighbours' outcomes that a range holds. reach: how far the farthest neighbour may be.
+    the audit. scale: what features are divided by. share: of the neighbours' outcomes that a range
+    contains. reach: the largest distance allowed of the farthest neighbour.
     """
 
     criteria: tuple[str, ...]
@@ -147,24 +147,24 @@ class Calibration:
     reach: float
 
     def features(self, status: AuditStatus) -> Floats | None:
-        """A study as a row of the table; None if its criteria are others."""
+        """The features of a study; None if its criteria differ from those of the table."""
         return _features(self.criteria, status)
 
     def distances(self, rows: Floats) -> Floats:
-        """Of each row to each audit of the table."""
+        """Distances of each row to each audit of the table."""
         ours, theirs = rows / self.scale, self.table / self.scale
         squares = (ours**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1) - 2.0 * ours @ theirs.T
         return np.asarray(np.sqrt(np.maximum(0.0, squares)))
 
     def alike(self, distances: Floats) -> tuple[Floats, Floats]:
-        """For each row of distances what followed at the nearest audits, and how far they reach."""
+        """For each row, the sorted outcomes of its neighbours, and the distance of the farthest."""
         many = min(NEIGHBOURS, distances.shape[1])
         nearest = np.argpartition(distances, many - 1, axis=1)[:, :many]
         farthest = np.take_along_axis(distances, nearest, axis=1).max(axis=1)
         return np.sort(self.outcomes[nearest], axis=1), farthest
 
     def as_json(self) -> str:
-        """For the file that is shipped; a row a line."""
+        """The contents of the file that is shipped, one row per line."""
         head = {
             "criteria": self.criteria,
             "scale": _rounded(self.scale),
@@ -181,37 +181,37 @@ def _rounded(row: Floats) -> list[float]:
 
 
 def from_json(text: str) -> Calibration:
-    """What `as_json` wrote."""
-    found: dict[str, Any] = json.loads(text)
-    rows = np.array(found["rows"], dtype=np.float64)
-    scale = np.array(found["scale"], dtype=np.float64)
+    """Read what `as_json` wrote."""
+    held: dict[str, Any] = json.loads(text)
+    rows = np.array(held["rows"], dtype=np.float64)
+    scale = np.array(held["scale"], dtype=np.float64)
     return Calibration(
-        tuple(found["criteria"]), rows[:, :-1], rows[:, -1], scale, found["share"], found["reach"]
+        tuple(held["criteria"]), rows[:, :-1], rows[:, -1], scale, held["share"], held["reach"]
     )
 
 
 @cache
 def shipped() -> Calibration:
-    """The calibration for the stopping rule as it is."""
+    """The calibration for the default stopping rule."""
     return from_json(FILE.read_text(encoding="utf-8"))
 
 
 def calibrate(studies: Sequence[Followed]) -> Calibration:
-    """A calibration from studies that were followed to their end.
+    """A calibration from studies that were simulated to their end.
 
-    One that was given up counts as if it had stopped there: nobody knows how long it takes.
+    A study that was cut off counts as if it had stopped there.
     """
     names = tuple(one.name for one in studies[0].audits[0].criteria)
     table, outcomes, study = [], [], []
-    for number, one in enumerate(studies):
-        # With the last audit a study ended; before there is a dimension no forecast is given.
-        for audit in one.audits[:-1]:
+    for number, followed in enumerate(studies):
+        # At its last audit a study is over; without a dimension there is no forecast.
+        for audit in followed.audits[:-1]:
             row = _features(names, audit)
             if row is not None and audit.rank and not audit.met:
                 table.append(row)
-                outcomes.append(log(one.audits[-1].answers / audit.answers))
+                outcomes.append(log(followed.audits[-1].answers / audit.answers))
                 study.append(number)
-    # Rounded as they will be read from the file.
+    # Rounded to the precision of the file.
     features = np.round(table, DIGITS)
     deviation = np.round(features.std(axis=0), DIGITS)
     scale = np.where(deviation > 0, deviation, 1.0)
@@ -220,10 +220,10 @@ def calibrate(studies: Sequence[Followed]) -> Calibration:
 
 
 def _tuned(made: Calibration, study: NDArray[np.int64]) -> Calibration:
-    """With the smallest share whose ranges hold what followed in studies that are left out.
+    """Choose the smallest share whose ranges have the coverage wanted, leaving studies out.
 
-    The coverage there must be one standard error more than it is meant to be: the studies are
-    finitely many, and audits of one study are right or wrong together.
+    The coverage must exceed the target by one standard error, clustered by study: the studies are
+    finitely many, and audits of the same study are correlated.
     """
     distances = made.distances(made.table)
     distances[study[:, None] == study[None, :]] = inf
@@ -249,7 +249,7 @@ def _features(names: Sequence[str], status: AuditStatus) -> Floats | None:
 
 
 def _shortest(outcomes: Floats, share: float) -> tuple[Floats, Floats]:
-    """The ends of the shortest range that holds a share of each row's sorted outcomes."""
+    """The ends of the shortest range that contains a share of each row's sorted outcomes."""
     many = outcomes.shape[1]
     inside = min(many, max(1, int(np.ceil(share * many))))
     low, high = outcomes[:, : many - inside + 1], outcomes[:, inside - 1 :]

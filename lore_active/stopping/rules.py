@@ -1,4 +1,4 @@
-"""When has enough been asked? Rules that decide, and say why in words and numbers."""
+"""Stopping rules: they decide whether to stop, and give the reasons as numbers and text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lore_active.stopping.verdict import only_a_bound
 
 @dataclass(frozen=True)
 class Progress:
-    """What a rule may look at."""
+    """The state of a study that a stopping rule decides by."""
 
     n_objects: int
     answers: int
@@ -29,7 +29,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Decision:
-    """Stop or go on. `settled`: the rank is, and that is why; otherwise only the budget ended."""
+    """Stop or continue. `settled`: the rank is; a stop without that means the budget is used up."""
 
     stop: bool
     settled: bool
@@ -40,16 +40,16 @@ class Decision:
     def message(self) -> str:
         """The decision as sentences."""
         if self.settled:
-            held = (message(one, self.rank) for one in self.criteria if one.passed)
-            return f"The rank is settled at {dimensions(self.rank)}. {' '.join(held)}"
+            met = (message(one, self.rank) for one in self.criteria if one.passed)
+            return f"The rank is settled at {dimensions(self.rank)}. {' '.join(met)}"
         start = "The budget is used up. " if self.stop else ""
         open_ = [one for one in self.criteria if not one.passed]
-        said = " ".join(message(one, self.rank) for one in open_)
-        return f"{start}{not_met([one.name for one in open_])} {said}".strip()
+        messages = " ".join(message(one, self.rank) for one in open_)
+        return f"{start}{not_met([one.name for one in open_])} {messages}".strip()
 
 
 def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
-    """What a learner has found, for its verdict; None before the first audit."""
+    """What has been found so far, for the verdict; None before the first audit."""
     if not audits:
         return None
     guessing = next((one for one in audits[-1].evidence if one.rank == 0), None)
@@ -63,20 +63,20 @@ def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
 
 
 class StoppingRule(Protocol):
-    """Looks at the progress of a study and decides."""
+    """Decides from the progress of a study whether to stop."""
 
     @property
     def name(self) -> str:
-        """What it is called in settings."""
+        """Its name in settings."""
         ...
 
     def decide(self, progress: Progress) -> Decision:
-        """Stop or go on, with reasons."""
+        """Stop or continue, with the criteria as reasons."""
         ...
 
 
 def _unchanged(audits: Sequence[Audit]) -> int:
-    """Through how many audits, up to the last, the rank has been the same."""
+    """The number of audits, up to the last, at which the rank has been the same."""
     held = 0
     for one in reversed(audits):
         if one.rank != audits[-1].rank:
@@ -85,20 +85,21 @@ def _unchanged(audits: Sequence[Audit]) -> int:
     return held
 
 
-# Log odds that are needed against one dimension more: this for each item, divided by the number of
-# dimensions found. A dimension has a coordinate for each item, and of what an answer tells, a share
-# goes to each dimension; so odds of a right rank grow with the one and fall with the other.
+# The log Bayes factor needed against a further dimension: this per item, divided by the rank. A
+# dimension adds one coordinate per item, and the information of an answer is shared among the
+# dimensions, so the Bayes factor for the correct rank grows with the former and falls with the
+# latter.
 LOG_BAYES_PER_ITEM = 0.4
 
 
 @dataclass(frozen=True)
 class RankSettled:
-    """Stop when held-out answers prefer one rank to its neighbours, audit after audit.
+    """Stop when the rank predicts held-out answers better than its neighbours, over several audits.
 
-    And when in the last audit, besides, all answers together are likelier at that rank.
-    confidence: how sure each of the preferences must be. audits: through how many audits in a
-    row the rank must have been the same. min_answers: not before this many answers (None: four
-    for each item). max_answers: the budget, at which collection ends in any case.
+    In addition, Bayes factors at the last audit must favour that rank. confidence: one-sided
+    confidence of each comparison. audits: the number of consecutive audits with the same rank.
+    min_answers: the minimum number of answers (None: four per item). max_answers: the budget, at
+    which collection ends in any case.
     """
 
     confidence: float = 0.975
@@ -116,7 +117,7 @@ class RankSettled:
             raise InvalidParameter(f"audits is {self.audits!r}, but must be 1 or more.")
 
     def decide(self, progress: Progress) -> Decision:
-        """Stop or go on, with reasons."""
+        """Stop or continue, with the criteria as reasons."""
         rank = progress.audits[-1].rank if progress.audits else 0
         criteria = (
             self._seen(progress),
@@ -141,12 +142,12 @@ class RankSettled:
         )
 
     def _enough(self, progress: Progress) -> Criterion:
-        least = 4 * progress.n_objects if self.min_answers is None else self.min_answers
+        minimum = 4 * progress.n_objects if self.min_answers is None else self.min_answers
         return Criterion(
             "answers",
             progress.answers,
-            least,
-            progress.answers >= least,
+            minimum,
+            progress.answers >= minimum,
         )
 
     def _predicts(self, progress: Progress) -> Criterion:
@@ -158,18 +159,17 @@ class RankSettled:
         return Criterion("audits_unchanged", held, self.audits, held >= self.audits)
 
     def clear(self, audits: Sequence[Audit]) -> bool:
-        """Whether the rank is settled, however many answers and items there should be."""
+        """Whether the held-out criteria are met, regardless of the number of answers and items."""
         reasons = (self._held(audits), self._against(audits, -1), self._against(audits, +1))
         return all(one.passed for one in reasons)
 
     def _against(self, audits: Sequence[Audit], step: int) -> Criterion:
-        """How clearly held-out answers prefer the rank to a neighbour, over the last audits.
+        """The advantage of the rank over a neighbour in held-out log-loss, over the last audits.
 
-        One audit's evidence wavers; and while answers are too few for a dimension that is there,
-        its rank loses by a little, sometimes. The mean over audits is what must be clear. Against
-        one dimension more there are two witnesses, the published fit and the model that asks:
-        each of them alone has overlooked a dimension for some time. So their mean must be clear,
-        and the weaker one say half as much.
+        The evidence of a single audit varies, and while answers are few, the correct rank may be
+        slightly worse; hence the mean over audits. Against one further dimension there are two
+        estimators, the published fit and the acquisition model: each alone can miss a dimension
+        for some time. So their mean must reach the threshold, and each of them half of it.
         """
         name = "preferred_to_fewer" if step < 0 else "preferred_to_more"
         need = NormalDist().inv_cdf(self.confidence)
@@ -178,20 +178,20 @@ class RankSettled:
             return Criterion(name, 0.0, need, False)
         if audits[-1].rank == 0:
             return Criterion(name, 0.0, need, False)
-        gaps = [one.below if step < 0 else one.above for one in recent]
-        smooth = [one.map_above for one in recent] if step > 0 else []
-        pooled = [mean for mean in (_pooled(gaps), _pooled(smooth)) if mean is not None]
+        published = [one.below if step < 0 else one.above for one in recent]
+        acquisition = [one.map_above for one in recent] if step > 0 else []
+        pooled = [mean for mean in (_pooled(published), _pooled(acquisition)) if mean is not None]
         if not pooled:
-            # More dimensions never survived the penalty: nothing there to be preferred.
+            # The penalty always removed further dimensions, so there is nothing to compare with.
             return Criterion(name, inf, need, step > 0)
-        said = min(sum(pooled) / len(pooled), 2.0 * min(pooled))
-        return Criterion(name, said, need, said >= need)
+        advantage = min(sum(pooled) / len(pooled), 2.0 * min(pooled))
+        return Criterion(name, advantage, need, advantage >= need)
 
     def _bayes_factor(self, progress: Progress, step: int) -> Criterion:
-        """How much likelier all answers are at the rank than at a neighbour, by the last audit.
+        """The log Bayes factor of the rank over a neighbour at the last audit.
 
-        The two witnesses judge by predictions, and a dimension that is there but badly known makes
-        these worse; odds do not hold that against it.
+        Held-out predictions get worse with a dimension that exists but is weakly identified; the
+        marginal likelihood does not penalise it for that.
         """
         name = "bayes_factor_fewer" if step < 0 else "bayes_factor_more"
         sure = log(self.confidence / (1.0 - self.confidence))
@@ -199,15 +199,15 @@ class RankSettled:
         if last is None or last.rank == 0:
             return Criterion(name, 0.0, sure, False)
         need = sure if step < 0 else LOG_BAYES_PER_ITEM * progress.n_objects / last.rank
-        said = last.log_bayes_below if step < 0 else last.log_bayes_above
-        if said is None:
+        value = last.log_bayes_below if step < 0 else last.log_bayes_above
+        if value is None:
             return Criterion(name, inf, need, True)
-        return Criterion(name, said, need, said >= need)
+        return Criterion(name, value, need, value >= need)
 
 
-def _pooled(gaps: Sequence[LossDifference | None]) -> float | None:
-    """The mean preference in standard errors, over the audits that know one."""
-    known = [gap for gap in gaps if gap is not None]
+def _pooled(differences: Sequence[LossDifference | None]) -> float | None:
+    """The mean advantage in standard errors, over the audits that have one."""
+    known = [difference for difference in differences if difference is not None]
     if not known:
         return None
     return sum(mean / error if error > 0 else 0.0 for mean, error in known) / len(known)
@@ -215,14 +215,14 @@ def _pooled(gaps: Sequence[LossDifference | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The naive rule: stop when the rank has been the same for some audits. For comparison only."""
+    """Naive rule, for comparison only: stop once the rank has been the same for some audits."""
 
     audits: int = 5
     max_answers: int | None = None
     name: str = "unchanged"
 
     def decide(self, progress: Progress) -> Decision:
-        """Stop or go on, with reasons."""
+        """Stop or continue, with the criteria as reasons."""
         held = _unchanged(progress.audits)
         rank = progress.audits[-1].rank if progress.audits else 0
         criterion = Criterion("audits_unchanged", held, self.audits, held >= self.audits)

@@ -1,7 +1,7 @@
-"""The stages of a study: how each is recognised and what is said then, by every page and command.
+"""The stages of a study: when each applies, and the texts that pages and commands show then.
 
 One table, from which the monitor, the report and its methods text, `replay`, `simulate` and the
-reference take their sentences, so that none of them can contradict another. Needs no compiler.
+reference take their texts, so that they cannot contradict each other. Does not import numba.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from lore_active.stopping.criteria import CRITERIA, Criterion, without_rank
 
-# Audits that are looked at for a rank that comes back, if the rule does not ask for more.
+# Audits in which a rank that changes back and forth is looked for, unless the rule needs more.
 MIN_WINDOW = 3
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a learner has found by its last audit.
+    """What has been found by the last audit.
 
-    rank: dimensions reported; 0: none. ranks: those of the last audits, the newest last.
-    only_a_bound: one dimension is reported because predictions are better than chance, while
-    held-out answers cannot tell yet how many there are.
+    rank: dimensions reported; 0: none. ranks: those of the last audits, the latest last.
+    only_a_bound: one dimension is reported because predictions are better than chance, but
+    held-out answers do not determine yet how many there are.
     """
 
     rank: int
@@ -31,41 +31,41 @@ class Findings:
     only_a_bound: bool = False
 
     def criterion(self, name: str) -> Criterion | None:
-        """One of the criteria, if the rule has it."""
+        """The criterion with this name, if the rule has it."""
         return next((one for one in self.criteria if one.name == name), None)
 
     def met(self, name: str) -> bool:
-        """Whether a criterion holds."""
-        one = self.criterion(name)
-        return one is not None and one.passed
+        """Whether a criterion is met."""
+        criterion = self.criterion(name)
+        return criterion is not None and criterion.passed
 
     @property
     def audited(self) -> bool:
         """Whether there has been an audit of the answers that count."""
-        held = self.criterion("audits_unchanged")
-        return held is None or held.value > 0
+        unchanged = self.criterion("audits_unchanged")
+        return unchanged is None or unchanged.value > 0
 
     @property
     def alternating(self) -> tuple[int, ...]:
-        """The ranks that lately were left and come back to, in order; none if there are none."""
-        held = self.criterion("audits_unchanged")
-        if held is None or held.passed:
+        """The ranks between which recent audits changed back and forth, in order; may be empty."""
+        unchanged = self.criterion("audits_unchanged")
+        if unchanged is None or unchanged.passed:
             return ()
-        lately = self.ranks[-max(MIN_WINDOW, int(held.threshold)) :]
-        turns = [rank for k, rank in enumerate(lately) if k == 0 or rank != lately[k - 1]]
-        left = next((k for k, rank in enumerate(turns) if rank in turns[k + 1 :]), len(turns))
-        return tuple(sorted(set(turns[left:])))
+        recent = self.ranks[-max(MIN_WINDOW, int(unchanged.threshold)) :]
+        runs = [rank for k, rank in enumerate(recent) if k == 0 or rank != recent[k - 1]]
+        first = next((k for k, rank in enumerate(runs) if rank in runs[k + 1 :]), len(runs))
+        return tuple(sorted(set(runs[first:])))
 
 
 @dataclass(frozen=True)
 class Collection:
-    """How collection stands.
+    """The state of data collection.
 
-    answers: collected, practice aside. counted: those for the model, `imported` ones included.
-    simulated: how many of the answers are of simulated participants; simulated_left_out: how many
-    of theirs are not among them. not_counted: how many are not for the model, and why.
-    until_first: answers that the first audit still needs. by_rule: the stopping rule ended it.
-    budget: what has been used up, in words; empty if nothing.
+    answers: collected, without practice. counted: used for the model, including `imported` ones.
+    simulated: how many of the answers are from simulated participants; simulated_left_out: how many
+    of theirs are left out. not_counted: how many are not used for the model, and why.
+    until_first: answers until the first audit. by_rule: the stopping rule ended collection.
+    budget: which budget is used up, as a clause; empty if none.
     """
 
     status: str = "running"
@@ -82,17 +82,17 @@ class Collection:
 
     @property
     def ended(self) -> bool:
-        """Whether no more answers are to be expected."""
+        """Whether no more answers are expected."""
         return self.status == "stopped" or bool(self.budget)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table; the first row that applies is the stage that a study is in.
+    """A row of the table; a study is in the first stage that applies.
 
-    when: how it is recognised, in words. headline, explanation and methods (past tense, for a
-    paper) have places for figures in braces. criteria: those that are shown. ending: whether the
-    explanation says already why collection has ended.
+    when: the condition in words. headline, explanation and methods (past tense, for a paper) have
+    placeholders for figures in braces. criteria: those that are shown. ending: the explanation
+    already says why collection has ended.
     """
 
     name: str
@@ -123,33 +123,33 @@ STAGES: tuple[Stage, ...] = (
         "no answers, collected or imported",
         lambda c, f: c.answers == 0 and c.counted == 0,
         "No answers yet.",
-        "The first estimate needs about {until_first} answers.",
+        "The first estimate comes after about {until_first} answers.",
         "There were no answers.",
     ),
     Stage(
         "none counted",
-        "there are answers, but none of them counts for the model",
+        "there are answers, but none is used for the model",
         lambda c, f: c.counted == 0,
-        "No answers to learn from.",
+        "No usable answers.",
         "Of {answers}, {not_counted}.",
-        "None of the answers counted for the model.",
+        "None of the answers could be used for the model.",
     ),
     Stage(
         "too few",
-        "no audit yet: fewer than two answers per item that count",
+        "no audit yet: fewer than two usable answers per item",
         lambda c, f: f is None or not f.audited,
         "Too few answers for an estimate.",
-        "The first estimate needs about {until_first} more.",
-        "There were too few answers for an estimate of the number of dimensions.",
+        "The first estimate comes after about {more_answers}.",
+        "There were too few answers to estimate the number of dimensions.",
     ),
     Stage(
         "something",
         "no dimension is reported, but the criterion “better than chance” is met",
         lambda c, f: f is not None and f.rank == 0 and f.met("better_than_chance"),
-        "Possibly some structure, but no number of dimensions{yet}.",
+        "Possibly some structure, but no dimensions reported{yet}.",
         "Some questions are predicted better than chance (95 % confidence interval: at least "
-        "{accuracy}; chance: 50 %), but that happens with mere guesses, too. More answers are "
-        "needed to tell.",
+        "{accuracy}; chance: 50 %), but this can also happen with random answers. More answers are "
+        "needed.",
         "Some questions were predicted better than chance, but no number of dimensions predicted "
         "held-out answers clearly better than guessing.",
         WITHOUT_RANK,
@@ -157,10 +157,10 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "early",
         "no dimension is reported, “better than chance” is not met, and there are fewer answers "
-        "than the least to begin with (stopping.min_answers, or four per item)",
+        "than the minimum (stopping.min_answers, or four per item)",
         lambda c, f: f is not None and f.rank == 0 and not f.met("answers"),
         "Too few answers to distinguish them from guessing.",
-        "{fitted} of at least {needed} answers are in the model; so far they are not predicted "
+        "The model has {fitted} answers and needs at least {needed}; so far, it does not predict "
         "better than chance.",
         "There were too few answers to distinguish them from guessing.",
         WITHOUT_RANK,
@@ -169,12 +169,12 @@ STAGES: tuple[Stage, ...] = (
         "nothing found",
         "no dimension is reported, “better than chance” is not met, and there are enough answers",
         lambda c, f: f is not None and f.rank == 0,
-        "Nothing found{so_far}: the answers cannot be distinguished from guessing.",
+        "No structure found{so_far}: the answers cannot be distinguished from guessing.",
         "With {fitted} answers in the model, no number of dimensions predicts held-out answers "
-        "clearly better than guessing. Look at the quality of responses, and whether the question "
-        "is understood.",
+        "clearly better than guessing. Check response quality, and whether participants understand "
+        "the question.",
         "The answers could not be distinguished from guessing: no number of dimensions predicted "
-        "held-out answers clearly better.",
+        "held-out answers clearly better than guessing.",
         WITHOUT_RANK,
     ),
     Stage(
@@ -183,17 +183,17 @@ STAGES: tuple[Stage, ...] = (
         lambda c, f: f is not None and f.settled,
         "{Dimensions}, settled.",
         "Neither fewer nor more dimensions are supported, and the number was the same in the last "
-        "{held} audits.",
+        "{stable_audits}.",
         "The number of dimensions was settled: {dimensions}.",
         ALL,
     ),
     Stage(
         "no longer settled",
-        "the stopping rule ended the study, but its criteria are not all met any more",
+        "the stopping rule ended the study, but not all of its criteria are still met",
         lambda c, f: c.status == "stopped" and c.by_rule,
         "{Dimensions}, no longer settled.",
-        "The stopping rule ended the study. What changed since then, late answers or exclusions, "
-        "leaves the number uncertain: {met} of {all} criteria are met. Reopen the study to go on.",
+        "The stopping rule ended the study. Late answers or exclusions have since made the number "
+        "uncertain, with {met} of {all} criteria met. Reopen the study to continue.",
         NOT_SETTLED,
         ALL,
         ending=True,
@@ -202,8 +202,8 @@ STAGES: tuple[Stage, ...] = (
         "stopped",
         "dimensions are reported, and the experimenter stopped the study",
         lambda c, f: c.status == "stopped",
-        "{Dimensions}, not settled: the study was stopped before.",
-        "The experimenter stopped the study when {met} of {all} criteria were met.",
+        "{Dimensions}, not settled: the study was stopped early.",
+        "The experimenter stopped the study with {met} of {all} criteria met.",
         NOT_SETTLED,
         ALL,
         ending=True,
@@ -213,18 +213,18 @@ STAGES: tuple[Stage, ...] = (
         "dimensions are reported, and the budget of answers or participants is used up",
         lambda c, f: bool(c.budget),
         "{Dimensions}, not settled: the budget is used up.",
-        "{Budget}, and {met} of {all} criteria are met. A larger budget lets the study go on.",
+        "{Budget}, with {met} of {all} criteria met. Increase the budget to continue.",
         NOT_SETTLED,
         ALL,
         ending=True,
     ),
     Stage(
         "wavering",
-        "dimensions are reported, and within as many audits as stopping.audits asks for the number "
-        "has left a value and come back to it",
+        "dimensions are reported, and their number has changed back and forth within the last "
+        "audits (as many as stopping.audits requires)",
         lambda c, f: f is not None and bool(f.alternating),
         "{Dimensions}: the number still changes from audit to audit.",
-        "More answers are needed to decide between them; {met} of {all} criteria are met.",
+        "More answers are needed to decide between these numbers: {met} of {all} criteria met.",
         NOT_SETTLED,
         ALL,
     ),
@@ -233,7 +233,7 @@ STAGES: tuple[Stage, ...] = (
         "dimensions are reported, and none of the above applies",
         lambda c, f: True,
         "{Dimensions} so far, not settled yet.",
-        "More answers are needed to be sure; {met} of {all} criteria are met.",
+        "More answers are needed: {met} of {all} criteria met.",
         NOT_SETTLED,
         ALL,
     ),

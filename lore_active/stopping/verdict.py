@@ -1,4 +1,4 @@
-"""The verdict of a study: the stage it is in, in sentences with its own figures."""
+"""The verdict of a study: the texts of its stage, filled in with its figures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lore_active.stopping.stages import STAGES, Collection, Findings
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a study, everywhere.
+    """The texts that every page and command shows for a study.
 
-    stage: the name of the table's row. criteria: those that make sense at this stage. has_rank:
+    stage: its name in the table of stages. criteria: those that apply at this stage. has_rank:
     whether a number of dimensions is reported; without one there is no map and no accuracy.
     """
 
@@ -27,20 +27,20 @@ class Verdict:
 
 
 def verdict(collection: Collection, findings: Findings | None) -> Verdict:
-    """What is to be said of a study; `findings` is None before the first audit."""
-    stage = next(one for one in STAGES if one.applies(collection, findings))
-    shown = () if findings is None else findings.criteria
-    said = _figures(collection, findings)
-    explanation = stage.explanation.format(**said)
+    """The verdict of a study; `findings` is None before the first audit."""
+    stage = next(row for row in STAGES if row.applies(collection, findings))
+    criteria = () if findings is None else findings.criteria
+    figures = _figures(collection, findings)
+    explanation = stage.explanation.format(**figures)
     about = _about(collection)
     if collection.status != "running" or collection.budget:
-        about += "" if stage.ending else _standing(collection)
+        about += "" if stage.ending else _why_closed(collection)
     return Verdict(
         stage=stage.name,
-        headline=stage.headline.format(**said),
+        headline=stage.headline.format(**figures),
         explanation=f"{explanation}{about}",
-        methods=stage.methods.format(**said),
-        criteria=tuple(one for one in shown if stage.shows(one.name)),
+        methods=stage.methods.format(**figures),
+        criteria=tuple(one for one in criteria if stage.shows(one.name)),
         has_rank=stage.has_rank,
     )
 
@@ -57,17 +57,19 @@ def accuracy(count: int, value: float, low: float, high: float) -> str:
 
 
 def only_a_bound(rank: int, guessing: tuple[float, float] | None) -> bool:
-    """Whether held-out answers cannot tell how many dimensions there are, only that there are some.
+    """Whether one dimension is only a lower bound: held-out answers do not determine the number.
 
-    `guessing` is how much higher its held-out log-loss is, with the standard error of that.
+    `guessing` is the excess held-out log-loss of guessing, with its standard error.
     """
     return rank == 1 and guessing is not None and guessing[0] < MIN_STANDARD_ERRORS * guessing[1]
 
 
-def _figures(collection: Collection, found: Findings | None) -> dict[str, str]:
-    """What stands in a stage's sentences in place of the braces."""
-    said = {
-        "until_first": f"{max(1, collection.until_first):,}",
+def _figures(collection: Collection, findings: Findings | None) -> dict[str, str]:
+    """The values of the placeholders in a stage's texts."""
+    until_first = max(1, collection.until_first)
+    figures = {
+        "until_first": f"{until_first:,}",
+        "more_answers": _many(until_first, "more "),
         "answers": _many(collection.answers),
         "not_counted": _listed([f"{count:,} {why}" for count, why in collection.not_counted]),
         "so_far": "" if collection.ended else " so far",
@@ -75,50 +77,52 @@ def _figures(collection: Collection, found: Findings | None) -> dict[str, str]:
         "budget": collection.budget,
         "Budget": collection.budget[:1].upper() + collection.budget[1:],
     }
-    if found is None:
-        return said
-    chance, needed = found.criterion("better_than_chance"), found.criterion("answers")
-    held = found.criterion("audits_unchanged")
-    estimate = _estimate(found)
-    return said | {
+    if findings is None:
+        return figures
+    chance, needed = findings.criterion("better_than_chance"), findings.criterion("answers")
+    unchanged = findings.criterion("audits_unchanged")
+    stable = 0 if unchanged is None else int(unchanged.value)
+    estimate = _estimate(findings)
+    return figures | {
         "dimensions": estimate,
         "Dimensions": estimate[:1].upper() + estimate[1:],
         "accuracy": percent(chance.value) if chance else "",
         "fitted": f"{needed.value:,.0f}" if needed else "",
         "needed": f"{needed.threshold:,.0f}" if needed else "",
-        "held": f"{held.value:.0f}" if held else "",
-        "met": str(sum(one.passed for one in found.criteria)),
-        "all": str(len(found.criteria)),
+        "stable_audits": "audit" if stable == 1 else f"{stable} audits",
+        "met": str(sum(one.passed for one in findings.criteria)),
+        "all": str(len(findings.criteria)),
     }
 
 
-def _estimate(found: Findings) -> str:
-    """`three dimensions`, `at least one …`, `two or three …`; `up to …` where also none was."""
-    ranks = () if found.settled else found.alternating
+def _estimate(findings: Findings) -> str:
+    """`three dimensions`, `at least one …`, `two or three …`; `up to …` if none is possible."""
+    ranks = () if findings.settled else findings.alternating
     if ranks and ranks[0] == 0:
         return f"up to {dimensions(ranks[-1])}"
     if ranks:
         names = [*map(number, ranks[:-1]), dimensions(ranks[-1])]
         return ", ".join(names[:-1]) + " or " + names[-1]
-    bound = "at least " * (found.only_a_bound and not found.settled)
-    return bound + dimensions(found.rank)
+    bound = "at least " * (findings.only_a_bound and not findings.settled)
+    return bound + dimensions(findings.rank)
 
 
 def _about(collection: Collection) -> str:
-    """Which answers the verdict rests on, where that is not what one would expect."""
+    """A note on the answers behind the verdict, where some are simulated or all are imported."""
     if collection.simulated and collection.simulated == collection.answers:
         return " All of these answers are simulated: they say nothing about people."
     if collection.simulated:
         return f" {collection.simulated:,} of these answers are simulated."
     if collection.simulated_left_out:
-        return f" {_many(collection.simulated_left_out, 'simulated ')} left out."
+        verb = "is" if collection.simulated_left_out == 1 else "are"
+        return f" {_many(collection.simulated_left_out, 'simulated ')} {verb} left out."
     if collection.imported and not collection.answers:
         return f" All {collection.imported:,} answers in the model are imported."
     return ""
 
 
-def _standing(collection: Collection) -> str:
-    """Why nothing more is collected, now or for good."""
+def _why_closed(collection: Collection) -> str:
+    """Why no answers are being collected, for now or for good."""
     if collection.status == "paused":
         return " Collection is paused." if collection.started else " Collection has not started."
     if collection.status == "stopped":

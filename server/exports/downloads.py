@@ -1,4 +1,4 @@
-"""Single files that the monitor offers for download, each written piece by piece."""
+"""Files that the monitor offers for download, each streamed in chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Writer = Callable[[Database, LoadedStudy], Iterator[str] | Iterator[bytes]]
 
 @dataclass(frozen=True)
 class Download:
-    """A file that can be made: its name after the study's, its type, and how."""
+    """A file to download: its name, type and description, and the function that writes it."""
 
     name: str
     mimetype: str
@@ -24,16 +24,16 @@ class Download:
 
 
 def log_jsonl(database: Database, study: LoadedStudy) -> Iterator[bytes]:
-    """Everything that happened, line by line, from which the study can be replayed."""
-    # Its first line names the compiler's version, which the web process does without until now.
+    """The complete log of the study, from which it can be replayed."""
+    # Imported late: the log names numba's version, which the web process otherwise never loads.
     from server.exports.log import lines
 
     yield from lines(database, study)
 
 
 def report_html(database: Database, study: LoadedStudy) -> Iterator[str]:
-    """The study as one page that needs nothing else; no participant is named in it."""
-    # It reads the method's constants, and with them the compiler, as above.
+    """The report as one self-contained page, without names of participants."""
+    # Imported late, as above: the report uses constants of modules that load numba.
     from server.report.report import report
 
     yield report(database, study, now).page

@@ -30,7 +30,7 @@ from server.learning.replayer import (
 from server.learning.state_hash import comes_out, refuse_nonsense, state_hash
 from server.status.counting import present
 from server.status.verdict import RULE
-from server.store import collection, journal, models
+from server.store import collection, journal, models, summaries
 from server.store.database import Connection, Database
 from server.store.journal import ReadyQuestion, Step
 from server.store.models import ModelRow
@@ -146,7 +146,7 @@ class Worker:
         active = collection.under_way(c, now - 60_000, now + 60_000)
         if state.status == "stopped" and not active:
             return 0
-        rate = journal.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)
+        rate = summaries.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)
         wanted = active + 1.5 * rate * self._cycle_seconds
         return int(min(MAX_READY, max(MIN_READY, wanted)))
 

@@ -1,4 +1,4 @@
-"""All answers as columns, kept in memory and grown by what is new: figures cost no long queries."""
+"""All answers as columns in memory, updated incrementally, so that figures need no long queries."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from server.store.erasure import DAY_MS
 from server.store.summaries import AnswerRow
 
 Numbers = NDArray[np.int64]
-# Of whatever size is large enough.
+# Integers of any size.
 Whole = NDArray[Any]
 PURPOSES = ("cover", "active", "random", "catch", "repeat")
 CATCH, REPEAT = PURPOSES.index("catch"), PURPOSES.index("repeat")
-# What a page said about time: nothing, all that it should, or less.
+# Which timings a page reported: none, all, or some.
 UNTIMED, WHOLE, PARTIAL = range(3)
-# About three weeks; nothing depends on how much longer it was.
+# About three weeks: the largest value that the column holds.
 MAX_MS = np.iinfo(np.int32).max
 
 
@@ -30,11 +30,11 @@ MAX_MS = np.iinfo(np.int32).max
 class Columns:
     """The answers so far; items are numbers, and NOTHING where there is none.
 
-    `as_known` and `as_before` tell whether the option was chosen that is known to be nearer, and
-    the one that was chosen when the same person was asked first; NOTHING where there is no such.
-    `rt_ms` is what the page says that the answer took (nan: nothing), `elapsed_ms` how long it was
-    from the server's question to the answer's arrival (-1: unknown). `predicted` is the probability
-    of the left option by the model that was there before (nan: none).
+    `as_known`: whether the option known to be nearer was chosen; `as_before`: whether the choice is
+    the same as when the participant first answered the question; NOTHING where that does not apply.
+    `rt_ms` is the response time measured by the page (nan: none), `elapsed_ms` the time from
+    serving the question to receiving the answer (-1: unknown). `predicted` is the probability of
+    the left option under the model before the answer (nan: no model).
     """
 
     seq: Numbers
@@ -63,7 +63,7 @@ class Columns:
 
     @property
     def decided(self) -> Flags:
-        """Answers that name an option: no skips and time-outs."""
+        """Answers with a choice, as opposed to skips and time-outs."""
         return np.asarray(self.chosen != NOTHING)
 
     @property
@@ -73,14 +73,14 @@ class Columns:
 
 
 class AnswerColumns:
-    """Columns that grow, 45 bytes an answer; appending costs what is appended."""
+    """Growing columns of answers, 45 bytes each; appending takes time only for what is appended."""
 
     def __init__(self, items: int) -> None:
         item = item_type(items)
         self._held = RowTable(
             [
                 *((name, np.int64) for name in ("seq", "received_at")),
-                # Single precision tells apart what no page can: microseconds.
+                # Single precision is more exact than any page can measure.
                 *((name, np.float32) for name in ("rt_ms", "predicted")),
                 ("participant", np.int32),
                 *((name, item) for name in ("anchor", "left", "right", "chosen")),
@@ -95,16 +95,16 @@ class AnswerColumns:
 
     @property
     def last(self) -> int:
-        """The last answer taken in."""
+        """The number of the last answer appended; 0 if there is none."""
         return int(self._held.rows["seq"][-1]) if len(self._held) else 0
 
     def append(self, rows: Sequence[AnswerRow], predicted: Floats) -> None:
-        """Take in the next answers, and what was predicted of them."""
+        """Append the next answers with their predictions."""
         pairs = zip(rows, predicted.tolist(), strict=True)
         self._held.extend([_numbers(row, share) for row, share in pairs])
 
     def columns(self) -> Columns:
-        """A view of everything taken in."""
+        """A view of all answers appended so far."""
         rows = self._held.rows
         return Columns(**{name: rows[name] for name in Columns.__dataclass_fields__})
 
@@ -113,10 +113,10 @@ def _numbers(row: AnswerRow, predicted: float) -> tuple[float, ...]:
     chosen = {"left": row.left, "right": row.right}.get(row.side, NOTHING)
     rt = nan if row.rt_ms is None else row.rt_ms
     possible = isfinite(rt) and rt >= 0.0
-    said = UNTIMED if not row.measured else WHOLE if possible and row.onset else PARTIAL
+    timing = UNTIMED if not row.measured else WHOLE if possible and row.onset else PARTIAL
     return (
         *(row.seq, row.received_at),
-        # What a page says about time is its own claim.
+        # Pages measure their own times, so these need not be valid.
         rt if possible else nan,
         predicted,
         row.participant,
@@ -125,12 +125,12 @@ def _numbers(row: AnswerRow, predicted: float) -> tuple[float, ...]:
         PURPOSES.index(row.purpose),
         *(NOTHING if known is None else known == chosen for known in (row.nearer, row.before)),
         bool(row.blurred),
-        said,
+        timing,
     )
 
 
 def _elapsed(served_at: int, received_at: int) -> int:
-    # Of participants who were erased only the days are left.
+    # For erased participants only the dates are kept.
     erased = served_at % DAY_MS == received_at % DAY_MS == 0
-    # A clock that was set back says nothing.
+    # No duration can be computed across a clock that was set back.
     return -1 if erased or received_at < served_at else min(received_at - served_at, MAX_MS)

@@ -1,4 +1,4 @@
-"""The map so far as participants may see it at the end: places of items and of their labels."""
+"""The map that participants may see at the end: positions of items and of their labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from server.store import collection, models
 from server.store.database import Database
 from server.study.config import Item, LoadedStudy
 
-# A map of fewer people would say too much about each of them.
+# A map of fewer participants would reveal too much about each of them.
 MIN_PARTICIPANTS = 5
 WIDTH, MAX_HEIGHT, MARGIN = 480.0, 400.0, 40.0
 LINE_HEIGHT, LETTER = 18.0, 8.0
@@ -24,7 +24,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class MapPlace:
-    """One item on the map: its number, where it is, and where its label goes, if there is room."""
+    """An item on the map: its number, its position, and that of its label, if there is room."""
 
     item: int
     x: float
@@ -38,7 +38,7 @@ class MapPlace:
 
 @dataclass(frozen=True)
 class ClosingMap:
-    """What is drawn, and the same in words: each item with the one that is closest to it."""
+    """The drawing, and a text alternative: each item with its nearest neighbour."""
 
     width: float
     height: float
@@ -47,7 +47,7 @@ class ClosingMap:
 
 
 def closing_map(database: Database, study: LoadedStudy) -> ClosingMap | None:
-    """The newest map; None before there is one, or while too few people have answered."""
+    """The latest map; None before there is one, or while too few participants have answered."""
     model, people = database.read(
         lambda c: (models.latest_model(c), collection.participants_with_answers(c))
     )
@@ -67,7 +67,7 @@ def drawn(z: Floats, items: tuple[Item, ...]) -> ClosingMap:
     scale = float(np.min(room[size > 0] / size[size > 0])) if (size > 0).any() else 1.0
     height = float(size[1] * scale + 2 * MARGIN)
     spare = (room[0] - size[0] * scale) / 2
-    # Up is up: pages count from above.
+    # Coordinates increase upwards, pixels downwards.
     x = MARGIN + spare + (flat[:, 0] - low[0]) * scale
     y = height - MARGIN - (flat[:, 1] - low[1]) * scale
     image = float(np.clip(0.5 * np.sqrt(WIDTH * height / len(items)), 12.0, 56.0))
@@ -79,7 +79,7 @@ def drawn(z: Floats, items: tuple[Item, ...]) -> ClosingMap:
 def _places(
     x: Floats, y: Floats, items: tuple[Item, ...], image: float, height: float
 ) -> list[MapPlace]:
-    """Images and labels where they cover nothing; for the others there is a dot."""
+    """Images and labels where they do not overlap; dots for all other items."""
     dots = [(a - RADIUS, b - RADIUS, a + RADIUS, b + RADIUS) for a, b in zip(x, y, strict=True)]
     taken: list[Box] = []
     places = []
@@ -116,7 +116,7 @@ def _place(
 
 
 def _free(x: float, y: float, width: float, others: list[Box], height: float) -> Box | None:
-    """Room for a label beside its dot that is inside the map and covers nothing."""
+    """A free place for a label beside its dot, inside the map."""
     away = RADIUS + 2
     middle = min(max(0.0, x - width / 2), WIDTH - width)
     for left, top in (
@@ -137,7 +137,7 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def name_of(item: Item) -> str:
-    """What participants may read of an item; never the name of its file."""
+    """The name of an item for participants; never the name of its file."""
     return " ".join((item.text or item.alt).split())
 
 
@@ -146,7 +146,7 @@ def _short(text: str) -> str:
 
 
 def _nearest(z: Floats, items: tuple[Item, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, name of the closest other) of each item that has a name, by all dimensions."""
+    """(name, name of the nearest neighbour) of each named item, over all dimensions."""
     named = [number for number, item in enumerate(items) if name_of(item)]
     if len(named) < 2:
         return ()

@@ -1,4 +1,4 @@
-"""Everything the monitor shows, put together from rows of the store: pure functions."""
+"""The data of the monitor, computed from rows of the store by pure functions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from server.store.summaries import AnswerGroup, DecisionRow, EventRow, Person
 MINUTE_MS = 60_000
 PACE_MINUTES = 5
 SPARK_MINUTES = 60
-# Fewer answers than this in five minutes tell little of the pace; then it is that of the last hour.
+# With fewer answers than this in five minutes, the pace is that of the last hour.
 MIN_PACE_ANSWERS = 5
 OPENED = ("start", "resume", "reopen")
-# A worker that has not been heard of for this long is in trouble, or in a very long audit.
+# A worker without a heartbeat for this long has a problem, or is in a very long audit.
 SILENT_MS = 60_000
 NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
 @dataclass(frozen=True)
 class StudySummary:
-    """What was read at one moment."""
+    """The state of a study, read in one transaction."""
 
     now: int
     state: StudyState
@@ -65,12 +65,12 @@ class StudySummary:
 
     @property
     def by_rule(self) -> bool:
-        """Whether the last stop was the stopping rule's."""
+        """Whether the stopping rule made the last stop."""
         return self.stopped_by == RULE
 
     @property
     def verdict(self) -> Verdict:
-        """What is said of the study."""
+        """The verdict of the study."""
         return verdict(
             collection_of(self.state, self.answers, self.participants, self.items, self.by_rule),
             findings_of(self.decision, self.ranks, self.history.latest.get("evidence", [])),
@@ -78,13 +78,13 @@ class StudySummary:
 
 
 def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
-    """All but the map."""
-    found = facts.verdict
-    share = accuracy(facts.history, found)
+    """All data of the monitor except the map."""
+    verdict = facts.verdict
+    share = accuracy(facts.history, verdict)
     return {
-        "where": where(facts, found, share),
-        "dimensions": dimensions(facts, found),
-        "stopping": stopping(facts.decision, found),
+        "where": where(facts, verdict, share),
+        "dimensions": dimensions(facts, verdict),
+        "stopping": stopping(facts.decision, verdict),
         "accuracy": share,
         "spectrum": spectrum(facts.history),
         "participants": {
@@ -98,8 +98,8 @@ def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
     }
 
 
-def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[str, Any]:
-    """State, verdict, answers, people, pace and forecast."""
+def where(facts: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dict[str, Any]:
+    """State, verdict, answers, participants, pace and forecast."""
     state, decision, counts = facts.state, facts.decision, facts.answers
     collected = counts.answers
     running = state.status == "running"
@@ -112,12 +112,12 @@ def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[st
         "reason": "" if facts.by_rule else state.reason,
         "by_rule": facts.by_rule,
         "begun": bool(facts.people),
-        "settled": found.stage == "settled",
-        "stage": found.stage,
-        "headline": found.headline,
-        "explanation": found.explanation,
+        "settled": verdict.stage == "settled",
+        "stage": verdict.stage,
+        "headline": verdict.headline,
+        "explanation": verdict.explanation,
         "predicted": messages.predicted(share),
-        "has_rank": found.has_rank,
+        "has_rank": verdict.has_rank,
         "answers": collected,
         "fitted": counts.fitted,
         "waiting": counts.waiting,
@@ -152,10 +152,10 @@ def where(facts: StudySummary, found: Verdict, share: dict[str, Any]) -> dict[st
 
 
 def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int, list[int]]:
-    """Answers per minute, in how many of the last minutes, and in each of the last sixty.
+    """Answers per minute, the minutes that it was measured over, and counts of the last sixty.
 
-    The rate is what came within five minutes, or an hour where that was too little, divided by the
-    time that passed; `since` is when collection was last opened. None: less than a minute ago.
+    The rate is over the last five minutes, or the last hour where answers were few, but not from
+    before `since`, when collection was last opened; None if that was less than a minute ago.
     """
     recent = received_at[np.searchsorted(received_at, now - SPARK_MINUTES * MINUTE_MS) :]
     ages = np.clip((now - recent) // MINUTE_MS, 0, SPARK_MINUTES - 1)
@@ -173,12 +173,12 @@ def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int,
     return rate, window, spark
 
 
-def dimensions(facts: StudySummary, found: Verdict) -> dict[str, Any]:
-    """The rank, the evidence for each rank, and what it was before."""
+def dimensions(facts: StudySummary, verdict: Verdict) -> dict[str, Any]:
+    """The rank, the evidence for each rank, and the history of the rank."""
     points = facts.history.drawn()
-    # Without criteria there is no audit of the answers that count now.
-    ranks = facts.history.latest.get("evidence", []) if found.criteria else []
-    rank = facts.decision.rank if facts.decision and found.criteria else None
+    # Without criteria, the answers that count now have not been audited.
+    ranks = facts.history.latest.get("evidence", []) if verdict.criteria else []
+    rank = facts.decision.rank if facts.decision and verdict.criteria else None
     reference = messages.reference(ranks)
     return {
         "rank": rank,
@@ -202,8 +202,8 @@ def dimensions(facts: StudySummary, found: Verdict) -> dict[str, Any]:
     }
 
 
-def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
-    """Each criterion that makes sense now, and what is missing."""
+def stopping(decision: DecisionRow | None, verdict: Verdict) -> dict[str, Any]:
+    """The criteria that apply, and what is missing."""
     rows = [
         {
             "name": one.name,
@@ -213,24 +213,24 @@ def stopping(decision: DecisionRow | None, found: Verdict) -> dict[str, Any]:
             "passed": one.passed,
             "words": criteria.message(one, 0 if decision is None else decision.rank),
         }
-        for one in found.criteria
+        for one in verdict.criteria
     ]
     return {
-        "settled": found.stage == "settled",
-        "missing": messages.missing(found),
+        "settled": verdict.stage == "settled",
+        "missing": messages.missing(verdict),
         "criteria": rows,
     }
 
 
-def accuracy(history: History, found: Verdict) -> dict[str, Any]:
-    """Prequential accuracy, the noise ceiling, and what both were before.
+def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
+    """Prequential accuracy, the noise ceiling, and the history of the accuracy.
 
     A model without dimensions predicts nothing, so there is none while no rank is reported.
     """
     points = [one for one in history.drawn() if one.value is not None and one.rank > 0]
     latest = history.latest
     share = latest.get("prequential", latest.get("progressive", NO_SHARE))
-    share = share if found.has_rank else NO_SHARE
+    share = share if verdict.has_rank else NO_SHARE
     ceiling = history.latest.get("ceiling")
     known = share["count"] > 0
     return {
@@ -240,7 +240,7 @@ def accuracy(history: History, found: Verdict) -> dict[str, Any]:
         "high": number(share["high"], 4) if known else None,
         "ceiling": number(ceiling, 4),
         "chance": 0.5,
-        "words": messages.accuracy(share, ceiling, found),
+        "words": messages.accuracy(share, ceiling, verdict),
         "history": {
             "answers": [one.answers for one in points],
             "value": [one.value for one in points],
@@ -251,7 +251,7 @@ def accuracy(history: History, found: Verdict) -> dict[str, Any]:
 
 
 def spectrum(history: History) -> dict[str, Any]:
-    """Singular values, and the share of the variance of each dimension now and before."""
+    """Singular values, and the share of the variance of each dimension over time."""
     points = history.drawn()
     now = list(points[-1].shares) if points else []
     return {
@@ -275,33 +275,33 @@ def asked(columns: Columns, items: int) -> list[list[int]]:
 
 
 def machine(facts: StudySummary) -> dict[str, Any]:
-    """The worker's health and its queue."""
-    one = facts.machine
+    """The state of the worker and its queue."""
+    row = facts.machine
     newest = int(facts.columns.seq[-1]) if len(facts.columns.seq) else 0
-    age = None if one.beat_at is None else max(0, facts.now - one.beat_at)
+    age = None if row.beat_at is None else max(0, facts.now - row.beat_at)
     return {
         "worker": "unknown" if age is None else "silent" if age > SILENT_MS else "alive",
         "beat_seconds": None if age is None else round(age / 1000),
-        "doing": one.doing,
-        "restarts": one.restarts,
-        "trouble": one.trouble,
-        "lag_answers": max(0, newest - one.up_to_seq),
+        "doing": row.doing,
+        "restarts": row.restarts,
+        "trouble": row.trouble,
+        "lag_answers": max(0, newest - row.up_to_seq),
         "version": facts.history.version,
-        "seconds": {name: number(value, 3) for name, value in one.seconds.items()},
-        "ready": one.ready,
-        "out": one.out,
-        "fallback": one.fallback,
+        "seconds": {name: number(value, 3) for name, value in row.seconds.items()},
+        "ready": row.ready,
+        "out": row.out,
+        "fallback": row.fallback,
         "random_share": number(facts.history.latest.get("random_share"), 3),
         "bytes": facts.bytes,
         "backup_at": facts.backup_at,
     }
 
 
-def _event(one: EventRow) -> dict[str, Any]:
+def _event(event: EventRow) -> dict[str, Any]:
     return {
-        "at": one.at,
-        "who": one.who,
-        "kind": one.kind,
-        "participant": one.participant,
-        "detail": one.detail,
+        "at": event.at,
+        "who": event.who,
+        "kind": event.kind,
+        "participant": event.participant,
+        "detail": event.detail,
     }

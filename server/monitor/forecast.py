@@ -1,4 +1,4 @@
-"""The forecast: answers, participants, hours and money still to come, as ranges."""
+"""The forecast: answers, participants, hours and cost until stopping, as ranges."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from server.store.summaries import DecisionRow, Person
 
 Range = tuple[float, float]
 FINISHED = ("feedback", "finished")
-NO_DIMENSION = "there is no dimension yet"
-UNLIKE = "this study is unlike those that forecasts are made from"
+NO_DIMENSION = "no dimension is reported yet"
+UNLIKE = "this study is unlike all studies that the forecast was calibrated with"
 HINT = "Set [pay] in study.toml to see the cost here."
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """Participants as the forecast sees them; simulated ones take no time and no money.
+    """Participants, for the forecast; simulated ones cost neither time nor money.
 
-    finished: how many, and the hours that they took together. under_way: how many, and the trials
-    that they have left. trial_hours: how long a trial takes, on average over all who answered.
-    simulated: whether there are simulated participants, too.
+    finished, hours: how many finished, and their total time. under_way, trials_left: how many are
+    under way, and their remaining trials. trial_hours: mean duration of a trial over all who
+    answered. simulated: whether there are also simulated participants.
     """
 
     finished: int
@@ -50,7 +50,7 @@ class Crowd:
 
 
 def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes: int) -> Crowd:
-    """Count them."""
+    """Count the participants for the forecast."""
     everybody, people = people, [one for one in people if not one.simulated]
     since, until = present(now, idle_minutes)
     done = [one for one in people if one.stage in FINISHED]
@@ -70,12 +70,11 @@ def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes:
 
 @dataclass(frozen=True)
 class Ahead:
-    """What will have come until the stop, 9 times in 10; None: no forecast.
+    """What is still to come until stopping, as 90 % ranges; None: no forecast.
 
-    answers: practice aside, as the budget counts them; in half of the cases no more than `middle`.
-    participants: who have not begun yet.
-    hours: of participants' time. met: the stopping rule is met already. reason: why there is no
-    forecast, where that is known.
+    answers: without practice, as the budget counts them; `middle` is their median. participants:
+    further ones, who have not started. hours: of participants' time. met: the stopping rule is
+    already met. reason: why there is no forecast, where that is known.
     """
 
     answers: Range | None = None
@@ -94,7 +93,7 @@ def ahead(
     items: int,
     people: Crowd,
 ) -> Ahead:
-    """A forecast from the criteria; `audited` is how many answers were in the last audit."""
+    """Forecast from the criteria; `audited` is the number of answers in the last audit."""
     if decision is None or state.status == "stopped":
         return Ahead()
     criteria = tuple(
@@ -104,51 +103,53 @@ def ahead(
     status = AuditStatus(items, audited, decision.rank, criteria)
     if status.met:
         return Ahead((0, 0), (0, 0), (0.0, 0.0), met=True)
-    found = forecast(status)
-    if found is None:
+    predicted = forecast(status)
+    if predicted is None:
         return Ahead(reason=UNLIKE if decision.rank else NO_DIMENSION)
-    # Catches, skips and answers of excluded participants are collected, too.
+    # Answers to catch trials, skips and answers of excluded participants use up the budget as well.
     each = counts.answers / counts.counted if counts.counted else 1.0
-    low = max(1.0, (found.low - counts.fitted) * each)
-    answers = (_rounded(low, floor), _rounded(max(low, (found.high - counts.fitted) * each), ceil))
+    low = max(1.0, (predicted.low - counts.fitted) * each)
+    answers = (
+        _rounded(low, floor),
+        _rounded(max(low, (predicted.high - counts.fitted) * each), ceil),
+    )
     to_come = [max(0.0, end - people.trials_left) for end in answers]
     return Ahead(
         answers,
         (ceil(to_come[0] / state.trials), ceil(to_come[1] / state.trials)),
         (answers[0] * people.trial_hours, answers[1] * people.trial_hours),
-        middle=_rounded(max(low, (found.middle - counts.fitted) * each), round),
+        middle=_rounded(max(low, (predicted.middle - counts.fitted) * each), round),
     )
 
 
 def _rounded(count: float, how: Any) -> int:
-    """To two digits: it is a forecast."""
+    """Rounded to two significant digits."""
     size = 10 ** max(0, floor(log10(max(1.0, count))) - 1)
     return int(how(count / size) * size)
 
 
-def message(found: Ahead, state: StudyState, collected: int) -> str:
-    """What is still to come, in a sentence or two."""
+def message(coming: Ahead, state: StudyState, collected: int) -> str:
+    """The forecast as text."""
     if state.status == "stopped":
         return "Collection has ended; participants already under way can finish."
-    if found.met:
+    if coming.met:
         return "Until stopping: criteria met."
-    if found.answers is None or found.participants is None or found.hours is None:
-        return f"No forecast yet: {found.reason}." if found.reason else "No forecast yet."
-    low, high = found.answers
+    if coming.answers is None or coming.participants is None or coming.hours is None:
+        return f"No forecast yet: {coming.reason}." if coming.reason else "No forecast yet."
+    low, high = coming.answers
     text = f"{about(spread(low, high))} more {plural(high, 'answer')} until stopping"
-    more = f"{_people(found.participants)}, {_hours(found.hours)}"
-    text = f"{text[0].upper()}{text[1:]} (90 % range; {more})"
-    text += f"; at most {found.middle:,} in half of the cases." if found.middle else "."
-    left = state.budget_answers - collected
-    if low > left:
-        text += f" The budget ends before that: it leaves {max(0, left):,} answers."
-    elif high > left:
-        text += f" The budget may end before that: it leaves {left:,} answers."
+    median = f"median: {coming.middle:,}; " if coming.middle else ""
+    more = f"{_people(coming.participants)}, {_hours(coming.hours)}"
+    text = f"{text[0].upper()}{text[1:]} (90 % range; {median}{more})."
+    left = max(0, state.budget_answers - collected)
+    if high > left:
+        verb = "will" if low > left else "may"
+        text += f" The budget {verb} run out first: {left:,} {plural(left, 'answer')} left."
     return text
 
 
 def spread(low: float, high: float, form: str = ",.0f") -> str:
-    """`400 to 1,100`; `up to 1,100` where the lower end is as good as nothing."""
+    """`400 to 1,100`; `up to 1,100` where the lower end is negligible."""
     ends = format(low, form), format(high, form)
     if ends[0] == ends[1]:
         return ends[1]
@@ -156,7 +157,7 @@ def spread(low: float, high: float, form: str = ",.0f") -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """`answer` or `answers`."""
+    """The noun in singular or plural: `answer` or `answers`."""
     return noun if count == 1 else f"{noun}s"
 
 
@@ -170,8 +171,8 @@ def _hours(hours: Range) -> str:
     return f"{spread(*hours, ',.0f' if hours[1] >= 10 else '.1f')} hours of participants' time"
 
 
-def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
-    """What was spent, and will be until the stop; `currency` is None where no pay is set."""
+def costs(pay: Pay, people: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
+    """What was spent, and the forecast until stopping; `currency` is None where no pay is set."""
     if not pay.is_set:
         return {"currency": None, "message": HINT}
     spent = cost(pay, people.finished, people.hours)
@@ -179,8 +180,8 @@ def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
     one = cost(pay, 1, hours)
     under_way = people.under_way * one
     more: Range | None = None
-    if found.participants is not None:
-        more = (under_way + found.participants[0] * one, under_way + found.participants[1] * one)
+    if coming.participants is not None:
+        more = (under_way + coming.participants[0] * one, under_way + coming.participants[1] * one)
     total = None if more is None else (spent + more[0], spent + more[1])
     return {
         "currency": pay.currency.strip(),
@@ -192,16 +193,16 @@ def costs(pay: Pay, people: Crowd, trials: int, found: Ahead) -> dict[str, Any]:
         "to_stop": _cents(more),
         "total": _cents(total),
         "shown": money(spent, pay.currency),
-        "message": _cost_message(pay, people, under_way, more, found),
+        "message": _cost_message(pay, people, under_way, more, coming),
     }
 
 
 def _cost_message(
-    pay: Pay, people: Crowd, under_way: float, more: Range | None, found: Ahead
+    pay: Pay, people: Crowd, under_way: float, more: Range | None, coming: Ahead
 ) -> str:
     text = f"for {people.finished:,} {plural(people.finished, 'participant')} who finished"
     text += " (simulated ones cost nothing)" * people.simulated
-    if more is not None and not found.met:
+    if more is not None and not coming.met:
         return f"{text}; {about(money_range(*more, pay.currency))} more until stopping"
     if under_way:
         return f"{text}; {money(under_way, pay.currency)} more for {people.under_way:,} under way"
@@ -217,9 +218,9 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 class SessionTimes:
-    """Time of every participant, added up; reading on costs what is new.
+    """The total time of every participant, updated incrementally.
 
-    A pause counts as `idle_minutes` at most: who comes back after lunch has not worked for so long.
+    A pause counts as `idle_minutes` at most: a lunch break is not working time.
     """
 
     def __init__(self, idle_minutes: int) -> None:
@@ -229,7 +230,7 @@ class SessionTimes:
         self.ms: Numbers = np.zeros(0, dtype=np.int64)
 
     def update(self, columns: Columns, people: Sequence[Person]) -> None:
-        """Take in the answers that came since the last reading; `ms` is by participant's number."""
+        """Add the answers since the last update; `ms` is indexed by the participant's number."""
         known = len(self.ms)
         size = max((one.id for one in people), default=-1) + 1
         if size > known:

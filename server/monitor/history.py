@@ -1,4 +1,4 @@
-"""What became of the model over the answers: one point for each version, thinned for drawing."""
+"""The model over time: one point for each version, thinned for drawing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_VALUES = 10
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One version: how it stood when so many answers had come."""
+    """A version of the model, after a number of answers."""
 
     version: int
     answers: int
@@ -30,7 +30,7 @@ class HistoryPoint:
     ceiling: float | None
     spectrum: tuple[float, ...]
     shares: tuple[float, ...]
-    """Of the variance, for each dimension: the scale of a fit does not matter."""
+    """Share of the variance along each dimension, independent of the scale of the fit."""
 
 
 class History:
@@ -46,10 +46,10 @@ class History:
         self.audited = 0
 
     def append(self, milestones: Sequence[Milestone], seqs: Numbers) -> None:
-        """Take in new versions; `seqs` are the answers in their order, without practice."""
+        """Append new versions; `seqs` are the numbers of the answers in order, without practice."""
         for one in milestones:
             summary = json.loads(one.summary)
-            # Earlier versions did not tell it apart from guesses made without a dimension.
+            # Earlier versions did not distinguish it from guesses made without a dimension.
             share = summary.get("prequential", summary["progressive"])
             some = share["count"] > 0
             self.points.append(
@@ -71,7 +71,7 @@ class History:
                 self.audited = one.answers
 
     def drawn(self) -> list[HistoryPoint]:
-        """Few enough points to draw: audits first, the others evenly, the last one always."""
+        """At most MAX_POINTS points: audits first, the others evenly, the last one always."""
         points = self.points
         if len(points) <= MAX_POINTS:
             return points

@@ -1,4 +1,4 @@
-"""The map's coordinates and ellipses, in the frame that stays put between updates."""
+"""Coordinates and covariances of the map, aligned over time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIGITS = 4
 
 
 def damage(model: ModelRow | None, items: int) -> str:
-    """What is wrong with a stored model, in a sentence; empty where nothing is."""
+    """What is wrong with a stored model, as a sentence; empty if it is valid."""
     if model is None:
         return ""
     for name, shape in (
@@ -23,13 +23,13 @@ def damage(model: ModelRow | None, items: int) -> str:
     ):
         held: bytes = getattr(model, name)
         if len(held) != 8 * int(np.prod(shape)):
-            what = f"the {name} has {len(held)} bytes, which are not {shape} numbers"
+            what = f"the {name} has {len(held)} bytes, which does not match its shape {shape}"
         elif not np.isfinite(np.frombuffer(held)).all():
-            what = f"the {name} has values that are no numbers"
+            what = f"the {name} contains values that are not finite"
         else:
             continue
         return (
-            f"Model {model.version} in the database is damaged: {what}. The next one replaces it."
+            f"Model {model.version} in the database is damaged: {what}. The next model replaces it."
         )
     return ""
 
@@ -71,7 +71,7 @@ def rotation(one: Floats, other: Floats) -> Floats:
 
 
 def _rounded(values: Floats) -> list[list[float]]:
-    """To four digits of the largest: no eye sees more, and the message stays small."""
+    """Rounded to four digits of the largest value, which keeps the message small."""
     largest = float(np.abs(values).max()) or 1.0
     decimals = DIGITS - 1 - int(np.floor(np.log10(largest)))
     rounded: list[list[float]] = np.round(values, max(0, decimals)).tolist()

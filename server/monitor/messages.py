@@ -1,4 +1,4 @@
-"""The monitor's figures as sentences, and its banner about simulated data."""
+"""Texts about the figures of the monitor, and its banner about simulated data."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from server.study.config import Bots
 CLEAR = 2.0
 
 
-def missing(found: Verdict) -> str:
-    """What the stopping rule waits for."""
-    if not found.criteria:
+def missing(verdict: Verdict) -> str:
+    """What the stopping rule is waiting for."""
+    if not verdict.criteria:
         return "The criteria are evaluated with the first estimate."
-    text = not_met([one.name for one in found.criteria if not one.passed])
-    if not found.has_rank:
+    text = not_met([one.name for one in verdict.criteria if not one.passed])
+    if not verdict.has_rank:
         rest = "The other criteria apply once a number of dimensions is reported."
         return f"{text} {rest}".strip()
     return text or "All criteria are met."
 
 
 def duration(minutes: float) -> str:
-    """`about 3 hours`."""
+    """A duration in words: `about 3 hours`."""
     if minutes < 1.5:
         return "about a minute"
     if minutes < 90:
@@ -38,43 +38,43 @@ def duration(minutes: float) -> str:
 
 
 def reference(ranks: list[dict[str, Any]]) -> int | None:
-    """The rank that the others are compared with: its own difference is exactly nothing."""
+    """The rank that the others are compared with: its own difference is exactly zero."""
     same = (one["rank"] for one in ranks if one["worse"] == 0.0 and one["error"] == 0.0)
     return next(same, None)
 
 
 def compared(rank: int | None, ranks: list[dict[str, Any]]) -> str:
-    """What the differences of held-out log-loss are to, for the chart's caption."""
+    """The caption of the evidence chart: what held-out log-losses are compared with."""
     if rank is None:
         return "(bars: ± 1 standard error)"
     other = "guessing" if rank == 0 else dimensions(rank)
     below = any(float(one["worse"]) < 0.0 for one in ranks)
-    sense = "below 0: predicts better; " * below
-    return f"(held-out log-loss compared with {other}; {sense}bars: ± 1 standard error)"
+    direction = "below 0: predicts better; " * below
+    return f"(held-out log-loss compared with {other}; {direction}bars: ± 1 standard error)"
 
 
 def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     """What held-out answers say about the number of dimensions."""
     if rank is None or not ranks:
-        return "There is no evidence yet: it comes with the first estimate."
+        return "No evidence yet; it comes with the first estimate."
     if rank == 0:
         return (
-            "No number of dimensions predicts held-out answers clearly better than guessing: "
-            f"{MIN_STANDARD_ERRORS:g} standard errors are needed."
+            "No number of dimensions predicts held-out answers clearly better than guessing (at "
+            f"least {MIN_STANDARD_ERRORS:g} standard errors needed)."
         )
     by = {one["rank"]: one for one in ranks}
     if 0 in by and float(by[0]["worse"]) < MIN_STANDARD_ERRORS * float(by[0]["error"]):
         return (
-            "Answers to questions not chosen by the model are predicted clearly better than by "
-            "guessing, so there is at least one dimension. How many there are, held-out answers "
-            "cannot tell yet."
+            "Answers to questions not selected by the model are predicted clearly better than by "
+            "guessing, so there is at least one dimension. Held-out answers do not show yet how "
+            "many there are."
         )
     text = f"Held-out answers are predicted best with {dimensions(rank)}"
     best = min(ranks, key=lambda one: float(one["worse"]))["rank"]
     if best != rank:
         text = (
             f"{dimensions(rank).capitalize()} predict{'s' * (rank == 1)} held-out answers as well "
-            f"as {named(best)} do, within one standard error, and fewer is the simpler account"
+            f"as {named(best)}, within one standard error, so the smaller number is reported"
         )
     parts = []
     for other in (rank - 1, rank + 1):
@@ -82,37 +82,38 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             continue
         worse, error = float(by[other]["worse"]), float(by[other]["error"])
         how = "clearly worse" if worse > CLEAR * error else "only a little worse"
-        parts.append(f"{named(other)} would be {how}")
+        which = dimensions(other) if other == 0 else named(other)
+        parts.append(f"{which} would be {how}")
     return text + ("; " + " and ".join(parts) if parts else "") + "."
 
 
 def predicted(share: dict[str, Any]) -> str:
-    """The accuracy beside the headline."""
+    """The accuracy shown beside the headline."""
     return predicted_correctly(share["count"], share["value"], share["low"], share["high"])
 
 
-def accuracy(share: dict[str, Any], ceiling: float | None, found: Verdict) -> str:
-    """How good predictions are, between chance and what people's own inconsistency allows."""
-    if not found.has_rank:
-        return "No accuracy yet: without a number of dimensions there is no map to predict with."
+def accuracy(share: dict[str, Any], ceiling: float | None, verdict: Verdict) -> str:
+    """The prequential accuracy, with the noise ceiling where it is known."""
+    if not verdict.has_rank:
+        return "No accuracy yet: no number of dimensions is reported, so there is no map."
     if share["count"] == 0:
         return "No random question has been predicted yet."
     text = predicted(share)
     if ceiling is not None:
         text += (
-            f" Noise ceiling: {percent(ceiling)}, from how consistently people answer the same "
-            "question twice."
+            f" Noise ceiling: {percent(ceiling)}, estimated from how consistently participants "
+            "answer repeated questions."
         )
     return text
 
 
 def spectrum(shares: list[float]) -> str:
-    """How the variance divides among the dimensions."""
+    """The share of the variance along each dimension."""
     if not shares:
         return "No dimensions yet."
     if len(shares) == 1:
-        return "There is one dimension, so it carries all of the variance."
-    parts = [f"{share:.0%}" for share in shares]
+        return "There is only one dimension, so it has all of the variance."
+    parts = [f"{100 * share:.0f} %" for share in shares]
     listed = ", ".join(parts[:-1]) + " and " + parts[-1]
     return f"Share of the variance in the map, strongest dimension first: {listed}."
 
@@ -126,53 +127,53 @@ def banner(
     stopped: bool = False,
     rehearsal: dict[str, Any] | None = None,
 ) -> list[str]:
-    """Sentences, the first of them as a title; none where all data are people's.
+    """A title and sentences; empty where all data are from people.
 
     `stopped`: the stopping rule was met with simulated answers. `rehearsal` is the detail of the
-    event that says what the study is a copy for.
+    event that marks the study as a rehearsal or a demonstration.
     """
-    said = []
+    lines = []
     if answers.simulated:
         which = f"{answers.simulated:,} of {answers.answers:,}"
         if answers.simulated == answers.answers:
             which = "The only answer is" if answers.answers == 1 else f"All {answers.answers:,}"
         verb = "" if answers.answers == 1 else " answers are"
         bots = _many(participants.simulated, "simulated participant")
-        said += [TITLE, f"{which}{verb} from {bots} (bots)."]
+        lines += [TITLE, f"{which}{verb} from {bots} (bots)."]
         if stopped:
-            said.append(
+            lines.append(
                 "The stopping rule is met: no more bots are let in; people can still take part."
             )
     elif answers.simulated_left_out:
         bots = _many(participants.simulated_left_out, "simulated participant")
-        said += [
+        lines += [
             "Simulated participants are left out",
-            f"{bots} (bots) gave {_many(answers.simulated_left_out, 'answer')}. They are in no "
-            "number and no picture here.",
+            f"{bots} (bots) gave {_many(answers.simulated_left_out, 'answer')}. They are not "
+            "included in any number or chart here.",
         ]
     if rehearsal is not None:
-        said += [] if said else ["Rehearsal"]
-        said.append(_rehearsal(rehearsal))
-    return said
+        lines += [] if lines else ["Rehearsal"]
+        lines.append(_rehearsal(rehearsal))
+    return lines
 
 
 def in_methods(answers: AnswerCounts, participants: ParticipantCounts, bots: Bots) -> str:
-    """Which of the data are not people's, for a methods section; empty where all are."""
+    """Which data are simulated, for the methods section; empty where none are."""
     if answers.simulated:
         which = f"{answers.simulated:,} of the {answers.answers:,} answers"
         which = "All of these answers" if answers.simulated == answers.answers else which
         return (
             f"{which} were simulated: {_many(participants.simulated, 'participant')} "
             f"{'was a program (bot)' if participants.simulated == 1 else 'were programs (bots)'} "
-            "that answered from positions of the items, with Gaussian noise of variance "
+            "that answered from given positions of the items, with Gaussian noise of variance "
             f"{bots.noise:g} on the difference of two distances and a lapse rate of "
-            f"{bots.lapse:g}. These are not data about people."
+            f"{bots.lapse:g}. These are not data from people."
         )
     if answers.simulated_left_out:
         return (
             f"{_many(participants.simulated_left_out, 'simulated participant')} (bots, "
-            f"{_many(answers.simulated_left_out, 'answer')}) took part as well, to try the study "
-            "out; they are in no model and no number reported here."
+            f"{_many(answers.simulated_left_out, 'answer')}) took part as well, to test the "
+            "study; they are not included in any model or number reported here."
         )
     return ""
 
@@ -184,5 +185,5 @@ def _rehearsal(detail: dict[str, Any]) -> str:
     return f"{what}, thrown away when the server ends."
 
 
-def _many(count: int, one: str) -> str:
-    return f"{count:,} {one}{'s' * (count != 1)}"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"

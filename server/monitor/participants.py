@@ -1,4 +1,4 @@
-"""Participants on the monitor: the table of all of them, and one session in detail."""
+"""Participants on the monitor: the table, and one session in detail."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from server.store.summaries import Person
 
 
 class Rows:
-    """Rows of the table, made again only for whom something changed."""
+    """Rows of the table; only those that changed are made again."""
 
     def __init__(self, idle_minutes: int) -> None:
         self._idle_minutes = idle_minutes
         self._made: dict[int, tuple[Person, Quality, bool, dict[str, Any]]] = {}
 
     def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
-        """One participant's."""
+        """The row of one participant."""
         here = is_under_way(one, *present(now, self._idle_minutes))
         made = self._made.get(one.id)
         if made is None or made[:3] != (one, quality, here):
@@ -61,7 +61,7 @@ def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int) -> float | None:
-    """Rounded; None where there is none, infinity included."""
+    """A rounded number; None where it is missing or not finite."""
     return None if value is None or not isfinite(value) else round(value, digits)
 
 
@@ -73,7 +73,7 @@ def details(
     floor_ms: float,
     with_names: bool,
 ) -> dict[str, Any]:
-    """For the page; `columns` are the session's. Without names nobody can be recognised."""
+    """One session in detail; `with_names` includes recruitment ID, comment and reasons."""
     person = stored.person
     return {
         "id": person.id,
@@ -112,7 +112,7 @@ def details(
 
 
 def _answers(columns: Columns) -> list[dict[str, Any]]:
-    """Trial by trial; `right` and `alike` are None where there is nothing to compare with."""
+    """The answers in order; `known` and `alike` are None where there is nothing to compare with."""
     measured, odd = response_ms(columns), implausible(columns)
     first: dict[tuple[int, ...], int] = {}
     made = []
@@ -151,7 +151,7 @@ def _outcome(value: int, chosen: int) -> bool | None:
 
 
 def quartiles(columns: Columns, participants: Any) -> Floats | None:
-    """Of the response times of these participants; None where there are none."""
+    """Quartiles of the response times of these participants; None where there are none."""
     times = response_ms(columns)[np.isin(columns.participant, participants)]
     times = times[~np.isnan(times)]
     return np.percentile(times, [25, 50, 75]) if len(times) else None

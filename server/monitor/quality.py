@@ -1,4 +1,4 @@
-"""Response quality: how well each participant answers, by figures and flags kept up to date."""
+"""Response quality: figures and flags of each participant, updated incrementally."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from server.store.summaries import AnswerRow, Person
 ACTIVE = PURPOSES.index("active")
 # A page's clock and the server's need not run at the same speed, nor count the same millisecond.
 CLOCK_DRIFT, CLOCK_MS = 1.05, 100.0
-# What is usual in the study is estimated again when it has grown by this factor: from the first so
-# many answers, whenever they were read, so that everybody who reads finds the same.
+# The reference that participants are compared with is estimated again when the study has grown by
+# this factor, always from the first so many answers, so that all readers get the same result.
 GROWTH = 1.05
 
 
 @dataclass(frozen=True)
 class Quality:
-    """One participant's figures; a share is None where there is nothing to take it of."""
+    """Figures of one participant; a share is None where its denominator is zero."""
 
     answers: int
     catches: int
@@ -45,12 +45,12 @@ class Quality:
     agreement: float | None
     agreements: int
     floor_ms: float
-    """Answers below this are too fast in this study."""
+    """Response times below this are too fast in this study."""
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The tests that they fail."""
+        """The flags that are raised."""
         return tuple(one.flag for one in self.evidence)
 
 
@@ -71,9 +71,9 @@ COUNTS = (
 
 
 class Qualities:
-    """Everybody's figures, brought up to date by what is new: an answer touches one participant.
+    """Figures of all participants, updated only for those with new answers.
 
-    Participants are numbers; place 0 of `of` belongs to nobody. People are compared with people,
+    `of` is indexed by the participant's number; index 0 is unused. People are compared with people,
     simulated participants with simulated ones.
     """
 
@@ -85,12 +85,12 @@ class Qualities:
         self._medians = np.zeros(0)
         self._catches: dict[int, int] = {}
         self._simulated = np.zeros(0, dtype=bool)
-        # Of people, and of simulated participants.
+        # For people, and for simulated participants.
         self._usual: tuple[Reference, Reference] = (nobody(1), nobody(1))
         self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
 
     def update(self, columns: Columns, people: Sequence[Person]) -> None:
-        """Take in the answers since the last time."""
+        """Add the answers since the last update."""
         size = max((one.id for one in people), default=0) + 1
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
@@ -107,23 +107,23 @@ class Qualities:
             touched = np.arange(size)
         mine = np.zeros(size, dtype=bool)
         mine[touched] = True
-        found: dict[int, tuple[Evidence, ...]] = {}
+        evidence: dict[int, tuple[Evidence, ...]] = {}
         fast = np.zeros(size, dtype=np.int64)
         for kind, known in enumerate(self._usual):
             trials = self._trials(_of(columns, mine & (self._simulated == kind)))
             if len(trials):
-                found |= assess(trials, known)
+                evidence |= assess(trials, known)
                 below = trials.participant[trials.ms < known.floor_ms]
                 fast += np.bincount(below, minlength=size)
         for who in touched.tolist():
-            self.of[who] = self._quality(who, found.get(who, ()), int(fast[who]))
+            self.of[who] = self._quality(who, evidence.get(who, ()), int(fast[who]))
 
     def tests(self, participant: int, session: Columns) -> tuple[Evidence, ...]:
-        """All tests of one participant's session, whether they fail them or not."""
+        """All tests of one participant's session, whether flagged or not."""
         return every_test(self._trials(session), self._usual[int(self._simulated[participant])])
 
     def _estimate(self, columns: Columns, people: Sequence[Person], size: int) -> bool:
-        """Whether what is usual in the study had to be estimated again."""
+        """Estimate the references again if needed; whether that was the case."""
         counts = np.zeros(size, dtype=bool)
         counts[[one.id for one in people if not one.excluded]] = True
         count = _grid(len(columns.seq))
@@ -157,7 +157,7 @@ class Qualities:
         )
 
     def _catch_numbers(self, columns: Columns, catch: Flags) -> list[int]:
-        """Of questions with a known answer; where that is the anchor itself, they are all alike."""
+        """Numbers of catch questions; those whose answer is the anchor itself share one number."""
         anchor = columns.anchor[catch].astype(np.int64)
         nearer = np.where(columns.as_known == 1, columns.chosen, columns.other)[catch]
         keys = np.where(anchor == nearer, NOTHING, anchor * self._items + nearer)
@@ -194,7 +194,7 @@ class Qualities:
 
 
 def response_ms(columns: Columns) -> Floats:
-    """Response times as pages measured them, but no longer than the server saw pass; else nan."""
+    """Response times measured by pages, capped at the time that passed on the server; else nan."""
     return np.where(np.isnan(columns.rt_ms), np.nan, _at_most_ms(columns))
 
 
@@ -211,38 +211,38 @@ def _of(columns: Columns, participants: Flags) -> Columns:
 
 
 def _at_most_ms(columns: Columns) -> Floats:
-    """How long each answer took at most, by the page's clock and by the server's; nan: unknown."""
+    """Upper bound of each response time, by the page's and the server's clock; nan: unknown."""
     elapsed = np.where(columns.elapsed_ms < 0, np.nan, columns.elapsed_ms)
     return np.asarray(np.fmin(columns.rt_ms, elapsed), dtype=np.float64)
 
 
 def implausible(columns: Columns) -> Flags:
-    """Answers whose page says what cannot be; one that measures nothing says nothing."""
+    """Answers with impossible or incomplete timings; pages without timings are not counted."""
     most = CLOCK_DRIFT * columns.elapsed_ms + CLOCK_MS
     too_long = (columns.elapsed_ms >= 0) & (columns.rt_ms > most)
     return np.asarray(too_long | (columns.timing == PARTIAL))
 
 
 def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None:
-    """Median times of those who answered; from all their times, which are in the columns."""
+    """Recompute the median times of participants with new answers."""
     theirs = np.zeros(len(medians), dtype=bool)
     theirs[touched] = True
     measured = response_ms(columns)
     rows = np.flatnonzero(theirs[columns.participant] & ~np.isnan(measured))
     who, times = columns.participant[rows], measured[rows]
     times = times[np.lexsort((times, who))]
-    found, counts = np.unique(who, return_counts=True)
+    participants, counts = np.unique(who, return_counts=True)
     begins = np.cumsum(counts) - counts
-    medians[found] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
+    medians[participants] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
 
 
 def _conditions(columns: Columns) -> list[Flags]:
-    """Which answers each of COUNTS counts."""
+    """For each of COUNTS, which answers it counts."""
     decided = columns.decided
     left = columns.chosen == columns.left
     catch = decided & (columns.purpose == CATCH)
     repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
-    # In a catch trial an option may be the anchor itself; the model has nothing to say there.
+    # In a catch trial an option may be the anchor itself; predictions do not apply there.
     judged = decided & ~catch & ~np.isnan(columns.predicted)
     return [
         np.ones(len(columns.seq), dtype=bool),
@@ -260,12 +260,12 @@ def _conditions(columns: Columns) -> list[Flags]:
     ]
 
 
-# Questions wait in the queue, so that the models of neighbouring answers are few, but not one.
+# Questions wait in a queue, so consecutive answers belong to a few different models.
 MAX_KEPT = 8
 
 
 class Predictor:
-    """Reads each model when the first answer asks for it, and keeps the latest ones."""
+    """Predicts answers; reads each model when it is first needed, and keeps the latest ones."""
 
     def __init__(self, items: int) -> None:
         self._items = items
@@ -273,8 +273,8 @@ class Predictor:
 
     def predicted(self, c: Connection, rows: Sequence[AnswerRow]) -> Floats:
         """Probabilities of the left option; nan where there was no model with a dimension."""
-        found = np.full(len(rows), np.nan)
-        # By model, so that each is read once.
+        probabilities = np.full(len(rows), np.nan)
+        # Sorted by model, so that each is read only once.
         order = sorted(range(len(rows)), key=lambda at: rows[at].version)
         for version, places in groupby(order, key=lambda at: rows[at].version):
             model = self._model(c, version)
@@ -286,8 +286,8 @@ class Predictor:
                 z[[getattr(rows[one], name) for one in at]] for name in ("anchor", "left", "right")
             )
             margin = np.linalg.norm(anchor - right, axis=1) - np.linalg.norm(anchor - left, axis=1)
-            found[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
-        return found
+            probabilities[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
+        return probabilities
 
     def _model(self, c: Connection, version: int) -> tuple[Floats, float] | None:
         if version not in self._models:
@@ -301,7 +301,7 @@ class Predictor:
         if stored is None:
             return None
         rank, temperature, held = stored
-        # A damaged model predicts nothing; the monitor says elsewhere that it is damaged.
+        # A damaged model predicts nothing; the system status reports the damage.
         if not rank or not temperature > 0.0 or len(held) != 8 * self._items * rank:
             return None
         z = np.frombuffer(held).reshape(self._items, rank)

@@ -1,4 +1,4 @@
-"""Reading a study for the monitor or a report: what is new is added to what was read before."""
+"""Reads a study for the monitor or a report, incrementally."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ EVENTS_SHOWN = 40
 
 
 class Reader:
-    """Keeps what it has read: each reading costs what is new.
+    """Reads a study; keeps what it has read, so that each update reads only what is new.
 
-    Simulated participants are left out where they do not count, unless `everybody` is wanted.
+    Simulated participants are left out where they do not count, unless `everybody` is set.
     """
 
     def __init__(self, database: Database, study: LoadedStudy, everybody: bool = False) -> None:
@@ -49,7 +49,7 @@ class Reader:
         self._damage = ""
 
     def read(self, c: Connection, now: int) -> StudySummary:
-        """All that the figures are made of."""
+        """Read what is new; the current state of the study."""
         left_out = simulated_left_out(c)
         if left_out != self._left_out:
             self._begin(left_out)
@@ -99,7 +99,7 @@ class Reader:
         )
 
     def session(self, c: Connection, number: int, with_names: bool) -> dict[str, Any] | None:
-        """One participant in detail; None if there is no such participant. Read once before."""
+        """One participant in detail; None if there is no such participant. Call `read` first."""
         stored = sessions.session(c, number)
         if stored is None or (stored.person.simulated and self._left_out and not self._everybody):
             return None
@@ -119,7 +119,7 @@ class Reader:
         )
 
     def shown(self, facts: StudySummary) -> dict[str, Any]:
-        """The figures, the map among them."""
+        """The data of the monitor, including the map."""
         return {
             "at": facts.now,
             **figures(facts, self._rows),
@@ -130,11 +130,11 @@ class Reader:
         }
 
     def _machine(self, c: Connection, now: int) -> MachineRow:
-        found = heartbeat.machine(c, now)
+        row = heartbeat.machine(c, now)
         problem = (collection.last_event(c, "backup") or {}).get("problem")
         backup = f"The last backup failed: {problem}" if problem else ""
-        troubles = [one for one in (found.trouble, self._damage, backup) if one]
-        return replace(found, trouble=" ".join(troubles))
+        errors = [text for text in (row.trouble, self._damage, backup) if text]
+        return replace(row, trouble=" ".join(errors))
 
     def _size(self) -> int:
         path = self.database.path

@@ -1,1 +1,1 @@
-"""The report: a whole study as one page that needs nothing else."""
+"""The report: a whole study as one self-contained page."""

@@ -1,4 +1,4 @@
-"""What stands in a report: words and tables for the template, numbers for the scripts."""
+"""The contents of a report: texts and tables for the template, data for the scripts."""
 
 from __future__ import annotations
 
@@ -24,77 +24,78 @@ MAX_CELLS = 8000
 MAX_AUDITS = 60
 MAX_EVENTS = 200
 ENDS = 3
-# Ids shorter than this are too like ordinary words and numbers to be looked for in texts.
+# Shorter IDs are too much like ordinary words and numbers to be replaced in texts.
 MIN_ID = 4
-# What opens doors or is only for trying out stays at home; texts are long, a few are shown apart.
-UNTOLD = ("completion.", "bots.", "texts.")
+# Codes, and settings for bots, do not belong in a report; texts are long, and the main ones are
+# shown in a section of their own.
+OMITTED = ("completion.", "bots.", "texts.")
 STATUS = {"running": "running", "paused": "paused", "stopped": "ended"}
 
 
-def contents(found: ReportData, items: Shown, with_names: bool) -> dict[str, Any]:
-    """For the template."""
-    shown, settings = found.shown, found.study.settings
-    end = report_figures.ending(found)
+def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, Any]:
+    """The variables of the template."""
+    shown, settings = report.shown, report.study.settings
+    end = report_figures.ending(report)
     return {
         "title": settings.title,
-        "name": found.study.name,
+        "name": report.study.name,
         "study": settings,
         "shown": shown,
         "status": STATUS[shown["where"]["status"]],
         "made_at": report_figures.minute(shown["at"]),
-        "summary": _summary(found),
+        "summary": _summary(report),
         "stopping_title": {
             "rule": "Why did it stop?",
             "simulated": "Why did it stop?",
             "hand": "Was it settled?",
             "budget": "Was it settled?",
         }.get(end.how, "Should we stop?"),
-        "audits": _audits(found),
-        "places": _places(found),
-        "ends": _ends(found),
-        "moments": len(found.moments),
-        "items": len(found.study.items),
+        "audits": _audits(report),
+        "places": _places(report),
+        "ends": _ends(report),
+        "moments": len(report.moments),
+        "items": len(report.study.items),
         "left_out": items.left_out,
-        "participants": found.facts.participants,
-        "answers": found.facts.answers,
-        "kinds": report_figures.by_kind(found),
-        "totals": report_figures.totals(found),
+        "participants": report.facts.participants,
+        "answers": report.facts.answers,
+        "kinds": report_figures.by_kind(report),
+        "totals": report_figures.totals(report),
         "exclusions": [
             {**one.__dict__, "when": report_figures.minute(one.at) if one.at else ""}
-            for one in _private(found, report_figures.exclusions(found), with_names)
+            for one in _private(report, report_figures.exclusions(report), with_names)
         ],
-        "people": _people(found)[:MAX_PEOPLE],
-        "all_people": len(found.facts.people),
+        "people": _people(report)[:MAX_PEOPLE],
+        "all_people": len(report.facts.people),
         "with_names": with_names,
         "flag_names": NAMES,
         "rules": RULES,
         "about_flags": OVERALL,
         "methods": [
-            (heading, text if with_names else unnamed(text, found.facts.people))
-            for heading, text in methods.paragraphs(found)
+            (heading, text if with_names else unnamed(text, report.facts.people))
+            for heading, text in methods.paragraphs(report)
         ],
-        "settings": _settings(found),
-        "events": _events(found, with_names),
-        "all_events": len(found.events),
-        "made_with": found.made_with,
-        "model": found.facts.model,
-        "digest": found.digest,
+        "settings": _settings(report),
+        "events": _events(report, with_names),
+        "all_events": len(report.events),
+        "made_with": report.made_with,
+        "model": report.facts.model,
+        "digest": report.digest,
         "program": f"lore-active {__version__}",
         "references": cited(settings.learning.selector, settings.stopping.rule),
         "reason": shown["where"]["reason"]
         if with_names
-        else unnamed(shown["where"]["reason"], found.facts.people),
+        else unnamed(shown["where"]["reason"], report.facts.people),
     }
 
 
-def data(found: ReportData, items: Shown) -> dict[str, Any]:
-    """For the scripts: nothing about people but their numbers."""
+def data(report: ReportData, items: Shown) -> dict[str, Any]:
+    """The data for the scripts; participants are in it by number only."""
     parts = ("dimensions", "stopping", "accuracy", "spectrum", "map")
     return {
-        "shown": {name: found.shown[name] for name in parts},
+        "shown": {name: report.shown[name] for name in parts},
         "items": items.items,
-        "moments": found.moments,
-        "collected": report_figures.collected(found),
+        "moments": report.moments,
+        "collected": report_figures.collected(report),
         "people": [
             {
                 "id": one["id"],
@@ -105,69 +106,71 @@ def data(found: ReportData, items: Shown) -> dict[str, Any]:
                 "agreement": one["agreement"],
                 "side": one["left"],
             }
-            for one in _people(found)[:MAX_DOTS]
-            if one["id"] in {person.id for person in found.facts.people}
+            for one in _people(report)[:MAX_DOTS]
+            if one["id"] in {person.id for person in report.facts.people}
         ],
     }
 
 
 def unnamed(text: str, people: list[Person]) -> str:
-    """A text in which nobody is called by what the recruiting service calls them."""
-    for one in people:
-        whole = one.external or ""
-        # `PROLIFIC_PID=…` as it is kept, and what stands behind the sign.
-        for part in (whole, whole.partition("=")[2]):
-            if len(part) >= MIN_ID:
-                text = text.replace(part, f"participant {one.id}")
+    """A text in which recruitment IDs are replaced by the numbers of participants."""
+    for person in people:
+        external = person.external or ""
+        # As it is stored, `PROLIFIC_PID=…`, and the ID alone.
+        for name in (external, external.partition("=")[2]):
+            if len(name) >= MIN_ID:
+                text = text.replace(name, f"P{person.id}")
     return text
 
 
-def _private(found: ReportData, out: list[report_figures.Exclusion], with_names: bool) -> list[Any]:
+def _private(
+    report: ReportData, excluded: list[report_figures.Exclusion], with_names: bool
+) -> list[Any]:
     if with_names:
-        return list(out)
-    people = found.facts.people
+        return list(excluded)
+    people = report.facts.people
     return [
         report_figures.Exclusion(
             one.participant, one.answers, one.at, "", unnamed(one.reason, people)
         )
-        for one in out
+        for one in excluded
     ]
 
 
-def _summary(found: ReportData) -> str:
-    came, received = found.facts.participants, found.facts.columns.received_at
-    parts = [methods.many(found.facts.items, "item")]
-    if came.answered:
-        answers = methods.many(found.facts.answers.answers, "answer")
-        bots = " (simulated)" if came.simulated == came.answered else ""
-        parts.append(f"{answers} from {methods.many(came.answered, 'participant')}{bots}")
+def _summary(report: ReportData) -> str:
+    counts, received = report.facts.participants, report.facts.columns.received_at
+    parts = [methods.many(report.facts.items, "item")]
+    if counts.answered:
+        answers = methods.many(report.facts.answers.answers, "answer")
+        bots = " (simulated)" if counts.simulated == counts.answered else ""
+        parts.append(f"{answers} from {methods.many(counts.answered, 'participant')}{bots}")
         first, last = report_figures.day(int(received[0])), report_figures.day(int(received[-1]))
         parts.append(first if first == last else f"{first} to {last}")
     return " · ".join(parts)
 
 
-def _audits(found: ReportData) -> list[dict[str, Any]]:
-    """The model at its audits, thinned to what a reader can take in."""
-    points = [one for one in found.facts.history.points if one.audit]
-    places = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
-    return [points[at].__dict__ for at in places] if points else []
+def _audits(report: ReportData) -> list[dict[str, Any]]:
+    """The model at its audits, thinned to a readable number."""
+    points = [one for one in report.facts.history.points if one.audit]
+    indices = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
+    return [points[at].__dict__ for at in indices] if points else []
 
 
-def _places(found: ReportData) -> list[dict[str, Any]]:
-    """Every item with its coordinates on principal axes; none if that would be too many."""
-    z = embedding_of(found.facts.model, found.facts.items)
+def _places(report: ReportData) -> list[dict[str, Any]]:
+    """Every item with its coordinates on principal axes; empty if there are too many."""
+    z = embedding_of(report.facts.model, report.facts.items)
     if not z.shape[1] or z.size > MAX_CELLS:
         return []
     return [
         {"name": name_of(item), "values": row}
-        for item, row in zip(found.study.items, z.tolist(), strict=True)
+        for item, row in zip(report.study.items, z.tolist(), strict=True)
     ]
 
 
-def _ends(found: ReportData) -> list[dict[str, Any]]:
-    """The items at both ends of each principal axis, with how much of the spread it carries."""
-    z = embedding_of(found.facts.model, found.facts.items)
-    names = [name_of(item) for item in found.study.items]
+def _ends(report: ReportData) -> list[dict[str, Any]]:
+    """The items at both ends of each principal axis, with its share of the variance."""
+    z = embedding_of(report.facts.model, report.facts.items)
+    names = [name_of(item) for item in report.study.items]
     squares = np.square(z - z.mean(axis=0)).sum(axis=0)
     rows = []
     for axis in range(z.shape[1]):
@@ -182,9 +185,9 @@ def _ends(found: ReportData) -> list[dict[str, Any]]:
     return rows
 
 
-def _people(found: ReportData) -> list[dict[str, Any]]:
-    """Flagged and excluded ones first, as in the monitor; those who never answered are left out."""
-    rows = [one for one in found.shown["participants"]["rows"] if one["done"]]
+def _people(report: ReportData) -> list[dict[str, Any]]:
+    """Participants who answered, flagged and excluded ones first, as in the monitor."""
+    rows = [one for one in report.shown["participants"]["rows"] if one["done"]]
     return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
 
 
@@ -192,9 +195,9 @@ def _share(part: list[int]) -> float | None:
     return part[0] / part[1] if part[1] else None
 
 
-def _settings(found: ReportData) -> list[dict[str, Any]]:
-    """Every setting with its meaning; those that were changed while it ran, as they are now."""
-    state = found.facts.state
+def _settings(report: ReportData) -> list[dict[str, Any]]:
+    """Every setting with its meaning and its current value, also where it was changed later."""
+    state = report.facts.state
     now = {
         "budget.answers": state.budget_answers,
         "budget.participants": state.budget_participants,
@@ -203,15 +206,15 @@ def _settings(found: ReportData) -> list[dict[str, Any]]:
     }
     rows = []
     for key, field in all_keys().items():
-        if not key.startswith(UNTOLD):
-            value: Any = found.study.settings
+        if not key.startswith(OMITTED):
+            value: Any = report.study.settings
             for part in key.split("."):
                 value = getattr(value, part)
             value = now.get(key, value)
             rows.append(
                 {
                     "key": key,
-                    "value": _worded(value),
+                    "value": _shown(value),
                     "meaning": MEANINGS[key],
                     "changed": value != field.default,
                 }
@@ -219,30 +222,30 @@ def _settings(found: ReportData) -> list[dict[str, Any]]:
     return rows
 
 
-def _worded(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _events(found: ReportData, with_names: bool) -> list[dict[str, str]]:
-    """What was decided, oldest first."""
-    kept = found.events[-MAX_EVENTS:]
-    return [_event(one, found.facts.people, with_names) for one in kept]
+def _events(report: ReportData, with_names: bool) -> list[dict[str, str]]:
+    """The decisions, oldest first."""
+    kept = report.events[-MAX_EVENTS:]
+    return [_event(one, report.facts.people, with_names) for one in kept]
 
 
-def _event(one: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
-    by_machine = one.who in ("stopping rule", "worker")
+def _event(event: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
+    automatic = event.who in ("stopping rule", "worker")
     details = [
         str(value) if name == "reason" else f"{name}: {value}"
-        for name, value in one.detail.items()
+        for name, value in event.detail.items()
         if value != ""
     ]
-    words = "; ".join(details)
-    whom = "" if one.participant is None else f" P{one.participant}"
+    text = "; ".join(details)
+    whom = "" if event.participant is None else f" P{event.participant}"
     return {
-        "at": report_figures.minute(one.at),
-        "kind": one.kind + whom,
-        "who": one.who if by_machine or with_names else "experimenter",
-        "words": words if with_names else unnamed(words, people),
+        "at": report_figures.minute(event.at),
+        "kind": event.kind + whom,
+        "who": event.who if automatic or with_names else "experimenter",
+        "words": text if with_names else unnamed(text, people),
     }

@@ -1,4 +1,4 @@
-"""Everything that a report tells, read from the database at one moment."""
+"""The data of a report, read from the database in one transaction."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from server.store.database import Connection, Database
 from server.store.summaries import EventRow, MadeWith
 from server.study.config import LoadedStudy
 
-# Numbers of all maps together: what a page of three megabytes has room for.
+# Numbers in all maps together, so that the page stays below three megabytes.
 MAX_NUMBERS = 60_000
 MAX_MOMENTS = 16
-# These are about people's links, and name them.
+# Events about participants' links, which identify them.
 PRIVATE_EVENTS = ("entry", "link", "revoke link")
 
 
 @dataclass(frozen=True)
 class ReportData:
-    """A study as it was when the report was made; `shown` is what the monitor shows."""
+    """A study at the time of the report; `shown` is the data of the monitor."""
 
     study: LoadedStudy
     facts: StudySummary
@@ -43,7 +43,7 @@ class ReportData:
 def gathered(
     database: Database, study: LoadedStudy, clock: Callable[[], int], simulated: bool = False
 ) -> ReportData:
-    """Read it all; with `simulated`, list simulated participants even where they do not count."""
+    """Read the data; `simulated` lists simulated participants even where they are left out."""
     reader = Reader(database, study)
     now = clock()
 
@@ -59,46 +59,46 @@ def gathered(
         moments = _moments(c, facts)
         return ReportData(study, facts, shown, events, summaries.made_with(c), moments, _heads(c))
 
-    found = database.read(read)
-    return replace(found, digest=_digest(database, found))
+    report = database.read(read)
+    return replace(report, digest=_digest(database, report))
 
 
-def _digest(database: Database, found: ReportData) -> str:
-    """SHA-256 of answers.csv as it is exported; empty if answers came in meanwhile."""
+def _digest(database: Database, report: ReportData) -> str:
+    """SHA-256 of answers.csv as exported; empty if answers have arrived in the meantime."""
     digest = hashlib.sha256()
-    for piece in answers_csv(database, found.study):
-        digest.update(str(piece).encode())
-    return digest.hexdigest() if database.read(_heads) == found.heads else ""
+    for chunk in answers_csv(database, report.study):
+        digest.update(str(chunk).encode())
+    return digest.hexdigest() if database.read(_heads) == report.heads else ""
 
 
 def _heads(c: Connection) -> tuple[int, int]:
-    """The last answer and the last decision."""
-    pulse = summaries.change_marks(c)
-    return pulse.seq, pulse.event
+    """The numbers of the last answer and the last decision."""
+    marks = summaries.change_marks(c)
+    return marks.seq, marks.event
 
 
 def _moments(c: Connection, facts: StudySummary) -> list[dict[str, Any]]:
-    """The map at some times, evenly over the answers; the last one is the newest."""
+    """Snapshots of the map, evenly spaced over the answers; the last is the latest."""
     points = facts.history.points
     if not points:
         return []
     room = MAX_NUMBERS // max(_size(facts.items, one.rank) for one in points) - 1
-    many = max(0, min(MAX_MOMENTS - 1, room, len(points) - 1))
+    count = max(0, min(MAX_MOMENTS - 1, room, len(points) - 1))
     answers = np.array([one.answers for one in points])
-    wanted = np.linspace(answers[0], answers[-1], many + 1)[:-1]
-    places = sorted({int(np.searchsorted(answers, one)) for one in wanted})
-    # An exclusion makes a new model of the same answers; the slider shows the last of those.
-    earlier = [_moment(c, facts, points[at]) for at in places if answers[at] < answers[-1]]
+    wanted = np.linspace(answers[0], answers[-1], count + 1)[:-1]
+    indices = sorted({int(np.searchsorted(answers, one)) for one in wanted})
+    # An exclusion makes a new model of the same answers; the slider shows only the latest of them.
+    earlier = [_moment(c, facts, points[at]) for at in indices if answers[at] < answers[-1]]
     return [*earlier, {"answers": points[-1].answers}]
 
 
 def _moment(c: Connection, facts: StudySummary, point: HistoryPoint) -> dict[str, Any]:
     model = models.model_numbered(c, point.version)
     columns = facts.columns.until(point.answers)
-    found = {**placed(model, facts.items), "asked": asked(columns, facts.items)}
-    return {"answers": point.answers, "map": found}
+    shown = {**placed(model, facts.items), "asked": asked(columns, facts.items)}
+    return {"answers": point.answers, "map": shown}
 
 
 def _size(items: int, rank: int) -> int:
-    """How many numbers a map has: positions, covariances, and how often items were asked about."""
+    """How many numbers a map has: positions, covariances, and two counts per item."""
     return items * (rank + rank * (rank + 1) // 2 + 2)

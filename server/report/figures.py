@@ -1,4 +1,4 @@
-"""A study's figures for its methods section: people, answers and their kinds, times, the end."""
+"""Figures of a report: exclusions, answers by question type, response times, how it ended."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from server.status.verdict import RULE
 from server.store.collection import SIMULATED_STOP
 from server.store.summaries import EventRow
 
-KINDS = {
-    "cover": "covering the items evenly",
-    "active": "chosen by the model",
-    "random": "drawn at random",
-    "catch": "with a known answer (catch)",
-    "repeat": "asked a second time, sides swapped",
-    "practice": "practice",
+QUESTION_TYPES = {
+    "cover": "Coverage design",
+    "active": "Selected by the model",
+    "random": "Random",
+    "catch": "Catch trials",
+    "repeat": "Repeats, options swapped",
+    "practice": "Practice",
 }
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Somebody who is left out now, and why."""
+    """A participant who is excluded, and why."""
 
     participant: int
     answers: int
@@ -39,7 +39,7 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Totals:
-    """Quality over all participants who are not excluded; None where nothing was asked."""
+    """Response quality over all participants who are not excluded; None where there are no data."""
 
     people: int
     flagged: int
@@ -54,117 +54,117 @@ class Totals:
 
 @dataclass(frozen=True)
 class Ending:
-    """How collection ended: by rule, by hand, by budget, for simulated ones only, or not yet."""
+    """How collection ended: by rule, hand or budget, for bots only, or not yet."""
 
     how: str
     answers: int
     reason: str
 
 
-def exclusions(found: ReportData) -> list[Exclusion]:
-    """Those who are excluded now, each with the last decision about them."""
-    last = {one.participant: one for one in found.events if one.kind == "exclude"}
-    made = []
-    for one in found.facts.people:
-        if one.excluded:
-            event = last.get(one.id)
+def exclusions(report: ReportData) -> list[Exclusion]:
+    """The participants who are excluded, each with the latest decision about them."""
+    latest = {one.participant: one for one in report.events if one.kind == "exclude"}
+    rows = []
+    for person in report.facts.people:
+        if person.excluded:
+            event = latest.get(person.id)
             at, who = (0, "") if event is None else (event.at, event.who)
             reason = "" if event is None else str(event.detail.get("reason", ""))
-            made.append(Exclusion(one.id, one.done, at, who, reason))
-    return made
+            rows.append(Exclusion(person.id, person.done, at, who, reason))
+    return rows
 
 
-def by_kind(found: ReportData) -> list[dict[str, Any]]:
-    """Answers of each kind of question: all, skipped, timed out, of excluded people."""
+def by_kind(report: ReportData) -> list[dict[str, Any]]:
+    """Answers by question type: all, skipped, timed out, from excluded participants."""
     rows = []
-    excluded = {one.id for one in found.facts.people if one.excluded}
+    excluded = {one.id for one in report.facts.people if one.excluded}
     for purpose in (*PURPOSES, "practice"):
-        mine = [one for one in found.facts.groups if one.purpose == purpose]
+        groups = [group for group in report.facts.groups if group.purpose == purpose]
         outcome: Counter[str] = Counter()
-        for one in mine:
-            outcome[one.side] += one.count
+        for group in groups:
+            outcome[group.side] += group.count
         rows.append(
             {
                 "purpose": purpose,
-                "words": KINDS[purpose],
+                "label": QUESTION_TYPES[purpose],
                 "all": sum(outcome.values()),
                 "skipped": outcome["skip"],
                 "timeout": outcome["timeout"],
-                "late": sum(one.late for one in mine),
-                "excluded": sum(one.count for one in mine if one.participant in excluded),
-                "fallback": sum(one.count for one in mine if one.origin == "fallback"),
+                "late": sum(group.late for group in groups),
+                "excluded": sum(group.count for group in groups if group.participant in excluded),
+                "fallback": sum(group.count for group in groups if group.origin == "fallback"),
             }
         )
-    return [one for one in rows if one["all"]]
+    return [row for row in rows if row["all"]]
 
 
-def totals(found: ReportData) -> Totals:
-    """Sums over everybody who counts."""
-    facts = found.facts
+def totals(report: ReportData) -> Totals:
+    """Sums over all participants who are not excluded."""
+    facts = report.facts
     counted = [one for one in facts.people if not one.excluded]
-    them = [facts.qualities[one.id] for one in counted]
-    sides = sum(one.sides for one in them)
-    lefts = sum((one.left or 0.0) * one.sides for one in them)
-    mine = np.isin(facts.columns.participant, [one.id for one in counted])
-    rt = response_ms(facts.columns)[mine]
+    qualities = [facts.qualities[one.id] for one in counted]
+    sides = sum(one.sides for one in qualities)
+    lefts = sum((one.left or 0.0) * one.sides for one in qualities)
+    rows = np.isin(facts.columns.participant, [one.id for one in counted])
+    rt = response_ms(facts.columns)[rows]
     rt = rt[~np.isnan(rt)]
     return Totals(
-        people=sum(one.answers > 0 for one in them),
-        flagged=sum(bool(one.flags) for one in them),
-        catches=sum(one.catches for one in them),
-        catch_right=sum(one.catch_right for one in them),
-        repeats=sum(one.repeats for one in them),
-        repeats_alike=sum(one.repeats_alike for one in them),
+        people=sum(one.answers > 0 for one in qualities),
+        flagged=sum(bool(one.flags) for one in qualities),
+        catches=sum(one.catches for one in qualities),
+        catch_right=sum(one.catch_right for one in qualities),
+        repeats=sum(one.repeats for one in qualities),
+        repeats_alike=sum(one.repeats_alike for one in qualities),
         left=lefts / sides if sides else None,
         times=np.percentile(rt, [25, 50, 75]).tolist() if len(rt) else None,
     )
 
 
-def ending(found: ReportData) -> Ending:
-    """Whether and why no more is collected."""
-    where, answers = found.shown["where"], found.facts.answers.answers
-    stops = [one for one in found.events if one.kind == "stop"]
+def ending(report: ReportData) -> Ending:
+    """Whether and how collection ended."""
+    where, answers = report.shown["where"], report.facts.answers.answers
+    stops = [one for one in report.events if one.kind == "stop"]
     if where["status"] == "stopped" and stops:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
-        return Ending(how, _answers_before(found, last), str(last.detail.get("reason", "")))
-    met = [one for one in found.events if one.kind == SIMULATED_STOP]
-    if met and found.facts.answers.simulated:
-        return Ending("simulated", _answers_before(found, met[0]), "")
+        return Ending(how, _answers_before(report, last), str(last.detail.get("reason", "")))
+    met = [one for one in report.events if one.kind == SIMULATED_STOP]
+    if met and report.facts.answers.simulated:
+        return Ending("simulated", _answers_before(report, met[0]), "")
     if answers >= where["budget"]:
         return Ending("budget", answers, "")
     return Ending("not", answers, "")
 
 
-def _answers_before(found: ReportData, event: EventRow) -> int:
-    received = found.facts.columns.received_at
+def _answers_before(report: ReportData, event: EventRow) -> int:
+    received = report.facts.columns.received_at
     return int(np.searchsorted(received, event.at, side="right"))
 
 
 def day(ms: int) -> str:
-    """`3 May 2026`, UTC."""
+    """A date in UTC: `3 May 2026`."""
     when = datetime.fromtimestamp(ms / 1000, UTC)
     return f"{when.day} {when:%B %Y}"
 
 
 def minute(ms: int) -> str:
-    """`2026-05-03 14:05`, UTC."""
+    """A time in UTC: `2026-05-03 14:05`."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
-def collected(found: ReportData, most: int = 120) -> dict[str, Any]:
-    """Answers over time: at most so many points of the curve, and what was decided when."""
-    received = found.facts.columns.received_at
+def collected(report: ReportData, max_points: int = 120) -> dict[str, Any]:
+    """Answers over time, with at most `max_points` points, and the decisions."""
+    received = report.facts.columns.received_at
     if not len(received):
         return {"at": [], "answers": [], "events": []}
-    places = np.unique(np.linspace(0, len(received) - 1, most).astype(int))
-    shown = ("start", "pause", "resume", "stop", "reopen", "exclude", "restore")
+    indices = np.unique(np.linspace(0, len(received) - 1, max_points).astype(int))
+    kinds = ("start", "pause", "resume", "stop", "reopen", "exclude", "restore")
     return {
-        "at": [int(received[0]), *received[places].tolist()],
-        "answers": [0, *(places + 1).tolist()],
+        "at": [int(received[0]), *received[indices].tolist()],
+        "answers": [0, *(indices + 1).tolist()],
         "events": [
-            {"at": one.at, "answers": _answers_before(found, one), "kind": one.kind}
-            for one in found.events
-            if one.kind in shown and received[0] <= one.at
+            {"at": one.at, "answers": _answers_before(report, one), "kind": one.kind}
+            for one in report.events
+            if one.kind in kinds and received[0] <= one.at
         ],
     }

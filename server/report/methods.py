@@ -1,6 +1,8 @@
-"""The methods section: what was done in this study, in sentences to be pasted into a paper."""
+"""The methods section of a report: what was done in this study, as text to paste into a paper."""
 
 from __future__ import annotations
+
+from math import log
 
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.cadence import AUDIT_GROWTH
@@ -16,329 +18,355 @@ from server.report import figures as report_figures
 from server.report.data import ReportData
 from server.report.references import named
 
-# More exclusions than this are counted in the text and listed in the report.
+# Above this number, reasons for exclusion are only in the report's table.
 MAX_REASONS = 8
-MEDIA = {"text": "text", "image": "picture", "audio": "sound", "video": "film"}
+MEDIA = {"text": "text", "image": "images", "audio": "audio clips", "video": "videos"}
+QUESTIONS = {
+    "cover": "of the coverage design",
+    "active": "selected by the acquisition model",
+    "random": "drawn at random",
+    "catch": "with a known answer (catch trials)",
+    "repeat": "that were repeated with the options swapped",
+}
 
 
-def paragraphs(found: ReportData) -> list[tuple[str, str]]:
+def paragraphs(report: ReportData) -> list[tuple[str, str]]:
     """(heading, text) of each part."""
     return [
-        ("Participants", participants(found)),
-        ("Procedure", procedure(found)),
-        ("Choice of questions", choosing(found)),
-        ("Model and number of dimensions", modelling(found)),
-        ("Stopping rule", stopping(found)),
-        ("Outcome", outcome(found)),
-        ("Software", software(found)),
+        ("Participants", participants(report)),
+        ("Procedure", procedure(report)),
+        ("Question selection", question_selection(report)),
+        ("Model and number of dimensions", modelling(report)),
+        ("Stopping rule", stopping(report)),
+        ("Outcome", outcome(report)),
+        ("Software", software(report)),
     ]
 
 
-def many(count: int, one: str, more: str = "") -> str:
-    """`1 person`, `2 people`."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def many(count: int, singular: str, plural: str = "") -> str:
+    """A count with its noun: `1 person`, `2 people`."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def percent(share: float) -> str:
-    """`78.0 %`."""
+    """A percentage with one decimal: `78.0 %`."""
     return f"{100 * share:.1f} %"
 
 
 def listed(parts: list[str]) -> str:
-    """`a, b and c`."""
+    """An enumeration: `a, b and c`."""
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def participants(found: ReportData) -> str:
-    """Who came, who is left out and why."""
-    came, received = found.facts.participants, found.facts.columns.received_at
-    if not came.arrived:
-        return "Nobody has taken part yet."
-    first = min(one.arrived_at for one in found.facts.people)
+def participants(report: ReportData) -> str:
+    """How many took part, who was excluded and why."""
+    counts, received = report.facts.participants, report.facts.columns.received_at
+    if not counts.arrived:
+        return "There are no participants yet."
+    first = min(one.arrived_at for one in report.facts.people)
     last = int(received[-1]) if len(received) else first
     days = report_figures.day(first), report_figures.day(last)
     when = f"On {days[0]}" if days[0] == days[1] else f"Between {days[0]} and {days[1]}"
-    fates = [
-        words
-        for count, words in (
-            (came.declined, f"{came.declined:,} did not consent"),
-            (came.left, f"{came.left:,} left before the end"),
-            (came.under_way, f"{came.under_way:,} had not finished when this was written"),
-            (came.finished, f"{came.finished:,} completed their session"),
+    outcomes = [
+        text
+        for count, text in (
+            (counts.declined, f"{counts.declined:,} did not consent"),
+            (counts.left, f"{counts.left:,} dropped out"),
+            (counts.under_way, f"{counts.under_way:,} had not finished at the time of writing"),
+            (counts.finished, f"{counts.finished:,} completed their session"),
         )
         if count
     ]
-    bots = sum(bool(one.simulated) for one in found.facts.people)
-    who = many(came.arrived, "person", "people")
+    bots = sum(bool(one.simulated) for one in report.facts.people)
+    who = many(counts.arrived, "person", "people")
     if bots:
         who = many(bots, "simulated participant")
-        if people := came.arrived - bots:
+        if people := counts.arrived - bots:
             who = f"{many(people, 'person', 'people')} and {who}"
-    text = f"{when} (UTC), {who} opened the study: {listed(fates)}."
-    if found.facts.answers.answers:
+    text = f"{when} (UTC), {who} opened the study: {listed(outcomes)}."
+    if report.facts.answers.answers:
         text += (
-            f" {many(came.answered, 'participant')} gave "
-            f"{many(found.facts.answers.answers, 'answer')} (practice not counted); the answers of "
-            "those who did not finish are used as well."
+            f" In total, {many(counts.answered, 'participant')} gave "
+            f"{many(report.facts.answers.answers, 'answer')} (practice trials not counted); "
+            "answers of participants who did not finish were included."
         )
-    pay = found.study.settings.pay
+    pay = report.study.settings.pay
     if pay.is_set:
-        text += f" Those who completed it were paid {pay_in_words(pay)}."
-    simulated = in_methods(found.facts.answers, came, found.study.settings.bots)
-    return f"{text} {_left_out(found)} {simulated}".strip()
+        text += f" Payment for a completed session was {pay_in_words(pay)}."
+    simulated = in_methods(report.facts.answers, counts, report.study.settings.bots)
+    return f"{text} {_exclusions(report)} {simulated}".strip()
 
 
-def _left_out(found: ReportData) -> str:
-    out = report_figures.exclusions(found)
-    if not out:
-        return "Nobody was excluded."
-    answers = many(sum(one.answers for one in out), "answer")
+def _exclusions(report: ReportData) -> str:
+    excluded = report_figures.exclusions(report)
+    if not excluded:
+        return "No participants were excluded."
+    answers = many(sum(one.answers for one in excluded), "answer was", "answers were")
     text = (
-        f"{many(len(out), 'participant was', 'participants were')} excluded by the experimenter, "
-        f"and their {answers} left out of the model and of everything that follows from it"
+        f"{many(len(excluded), 'participant was', 'participants were')} excluded by the "
+        f"experimenter, and their {answers} omitted from the model and from all results based on it"
     )
-    if len(out) > MAX_REASONS:
-        return text + " (the reasons are listed in the report)."
-    reasons = [f"participant {one.participant}: {_quoted(one.reason)}" for one in out]
+    if len(excluded) > MAX_REASONS:
+        return text + " (the report lists the reasons)."
+    reasons = [f"P{one.participant}: {_quoted(one.reason)}" for one in excluded]
     return f"{text} ({'; '.join(reasons)})."
 
 
-def _quoted(words: str) -> str:
-    return f"“{words.strip().rstrip('.')}”" if words.strip() else "no reason given"
+def _quoted(reason: str) -> str:
+    return f"“{reason.strip().rstrip('.')}”" if reason.strip() else "no reason given"
 
 
-def procedure(found: ReportData) -> str:
+def procedure(report: ReportData) -> str:
     """The items, the question, the session."""
-    settings, items = found.study.settings, found.study.items
-    kinds = sorted({item.kind for item in items})
-    what = listed([MEDIA[kind] + "s" * (kind != "text") for kind in kinds])
+    settings, items = report.study.settings, report.study.items
+    media = listed([MEDIA[kind] for kind in sorted({item.kind for item in items})])
     where = "with two others below it" if settings.trial.layout == "above" else "between two others"
     text = (
-        f"The stimuli were {len(items):,} items ({what}). In each trial participants saw one item "
-        f"{where} and answered the question “{settings.trial.question.strip()}” by choosing one "
-        "of the two; sides were balanced. The page around the stimuli had the colour "
+        f"The stimuli were {len(items):,} items ({media}). On each trial, participants saw one "
+        f"item {where} and answered the question “{settings.trial.question.strip()}” by choosing "
+        "one of the other two; their left–right positions were balanced. The background colour was "
         f"{settings.trial.background} (sRGB)."
     )
     if settings.trial.skip:
-        text += f" They could also answer “{settings.texts.cant_tell}”."
+        text += f" Participants could also respond “{settings.texts.cant_tell}”."
     if settings.trial.timeout_ms:
-        text += f" A trial went by unanswered after {settings.trial.timeout_ms:,} ms."
+        text += f" Trials timed out after {settings.trial.timeout_ms:,} ms."
     if settings.trial.min_view_ms:
-        text += f" An answer was taken after {settings.trial.min_view_ms:,} ms at the earliest."
-    return f"{text} {_session(found)} {_mixture(found)}".strip()
+        text += (
+            f" Responses were accepted from {settings.trial.min_view_ms:,} ms after stimulus onset."
+        )
+    return f"{text} {_session(report)} {_question_types(report)}".strip()
 
 
-def _session(found: ReportData) -> str:
-    session, state = found.study.settings.session, found.facts.state
-    given = [one.trials for one in found.facts.people] or [state.trials]
-    low, high = min(given), max(given)
-    each = f"{high:,}" if low == high else f"{low:,} to {high:,}"
-    text = f"A session had {each} trials"
+def _session(report: ReportData) -> str:
+    session, state = report.study.settings.session, report.facts.state
+    trials = [one.trials for one in report.facts.people] or [state.trials]
+    low, high = min(trials), max(trials)
+    each = many(high, "trial") if low == high else f"{low:,} to {high:,} trials"
+    text = f"A session had {each}"
     if session.practice:
-        text += f" after {many(session.practice, 'practice trial')} with feedback"
+        text += f", preceded by {many(session.practice, 'practice trial')} with feedback"
     if session.break_every and session.break_every < high:
-        text += f", with a break after every {session.break_every}"
-    return text + "; nobody was asked a question twice, repeats and catch trials aside."
+        text += f", with a break after every {many(session.break_every, 'trial')}"
+    return (
+        f"{text}. Apart from repeats and catch trials, no participant was asked the same question "
+        "twice."
+    )
 
 
-def _mixture(found: ReportData) -> str:
-    kinds = [one for one in report_figures.by_kind(found) if one["purpose"] != "practice"]
-    whole = sum(one["all"] for one in kinds)
-    if not whole:
+def _question_types(report: ReportData) -> str:
+    rows = [one for one in report_figures.by_kind(report) if one["purpose"] != "practice"]
+    total = sum(one["all"] for one in rows)
+    if not total:
         return ""
     parts = [
-        f"{one['all']:,} ({percent(one['all'] / whole)}) were to questions {one['words']}"
-        for one in kinds
+        f"{one['all']:,} ({percent(one['all'] / total)}) {'was' if one['all'] == 1 else 'were'} to "
+        f"questions {QUESTIONS[one['purpose']]}"
+        for one in rows
     ]
-    text = f"Of the {whole:,} answers, {listed(parts)}."
-    gone = sum(one["skipped"] for one in kinds), sum(one["timeout"] for one in kinds)
-    if any(gone):
-        text += f" {gone[0]:,} were skips and {gone[1]:,} time-outs."
-    times = report_figures.totals(found).times
+    text = f"Of the {many(total, 'answer')}, {listed(parts)}."
+    skipped, timed_out = sum(one["skipped"] for one in rows), sum(one["timeout"] for one in rows)
+    if skipped or timed_out:
+        text += f" {many(skipped, 'trial was', 'trials were')} skipped and {timed_out:,} timed out."
+    times = report_figures.totals(report).times
     if times is not None:
         text += (
-            f" The median response time was {times[1]:,.0f} ms (quartiles {times[0]:,.0f} and "
-            f"{times[2]:,.0f} ms)."
+            f" The median response time was {times[1]:,.0f} ms (interquartile range: "
+            f"{times[0]:,.0f} to {times[2]:,.0f} ms)."
         )
     return text
 
 
-def choosing(found: ReportData) -> str:
-    """How questions came about."""
-    selector = found.study.settings.learning.selector
-    begin = "The first questions covered the items evenly. "
-    if selector == "random":
-        return begin + "All later ones were drawn uniformly at random."
-    acquisition = (
-        "Later ones were chosen by a model of their own: an embedding fitted to all answers so "
-        "far by their logistic likelihood with a Gaussian prior on the coordinates, its "
-        "dimensionality and prior chosen by cross-validated loss; half of the choices were made "
-        "for one dimension more, to show whether it is there. "
+def question_selection(report: ReportData) -> str:
+    """How the questions were selected."""
+    selector = report.study.settings.learning.selector
+    coverage = (
+        "The first questions followed a coverage design, in which items appeared about equally "
+        "often. "
     )
-    how = {
-        "fisher": "Asked was the question whose answer was expected to reduce most the variance "
-        "of the predicted margins of random questions, weighted by how undecided these are, under "
-        "the inverse Fisher information of the coordinates (cf. MacKay, 1992; with more than 4,000 "
-        "coordinates: the question with the smallest predicted margin)",
-        "uncertainty": "Asked was the question with the smallest predicted margin (uncertainty "
+    if selector == "random":
+        return coverage + "All later questions were drawn uniformly at random."
+    model = (
+        "Later questions were selected with an acquisition model: a maximum a posteriori embedding "
+        "of all answers so far, with a logistic likelihood and a Gaussian prior on the "
+        "coordinates, whose dimensionality and prior were chosen by cross-validated log-loss. Half "
+        "of these questions were selected with one further dimension in the model, to test whether "
+        "it was needed. "
+    )
+    acquisition = {
+        "fisher": "We selected the question expected to most reduce the variance of the predicted "
+        "margins of random questions, weighted by how undecided these were, under the inverse "
+        "Fisher information of the coordinates (cf. MacKay, 1992; with more than 4,000 "
+        "coordinates, the question with the smallest predicted margin)",
+        "uncertainty": "We selected the question with the smallest predicted margin (uncertainty "
         "sampling; Lewis & Gale, 1994)",
     }.get(selector, SELECTORS[selector].methods)
     return (
-        f"{begin}{acquisition}{how}; questions still out with other participants were taken into "
-        "account, and anchors took turns. A share of questions stayed uniformly random, larger "
-        "while the model predicted badly."
+        f"{coverage}{model}{acquisition}; questions pending with other participants were taken "
+        "into account, and anchors were balanced. A share of the questions remained uniformly "
+        "random; this share was larger while the model predicted poorly."
     )
 
 
-def modelling(found: ReportData) -> str:
-    """LORE, and how its rank was found."""
+def modelling(report: ReportData) -> str:
+    """LORE, and how its rank was estimated."""
     lams = listed([f"{one:g}" for one in LAMBDAS])
     text = (
-        "Answers were modelled by ordinal embedding with LORE (Anand et al., 2026): items are "
-        "points, and the coordinates minimise the mean over answers of softplus(1 + d(anchor, "
-        "chosen) − d(anchor, other)) plus λ times the sum of the square roots of the coordinates’ "
-        "singular values, which removes dimensions that are not needed. The number of dimensions "
-        f"was found by cross-validation in {FOLDS} folds, all answers to one question in the same "
-        f"fold, after the answers had grown by {100 * (AUDIT_GROWTH - 1):.0f} % each time (an "
-        "audit). In each fold, embeddings with many dimensions were fitted to the other answers "
-        f"and reduced by the weakest dimension, one by one (λ = {lams}), and scored by the "
-        "logistic loss of the answers left out. Chosen was "
-        "the lowest number of dimensions whose loss, compared answer by answer, was not above the "
-        "lowest by more than one standard error (Breiman et al., 1984), provided that the lowest "
-        f"was below that of guessing by {MIN_STANDARD_ERRORS:g} standard errors; otherwise one, if "
-        "the model that chose the questions predicted answers to questions that no model had "
-        f"chosen better than guessing by {SUPPORTED_FROM:g} standard errors ({SUPPORTED_STILL:g} "
-        "once a dimension had been found), and none, if it did not."
+        "We modelled the answers by ordinal embedding with LORE (Anand et al., 2026): items are "
+        "points, and their coordinates minimise the mean over answers of softplus(1 + d(anchor, "
+        "chosen) − d(anchor, other)) plus λ times the sum of the square roots of the singular "
+        "values of the coordinate matrix, a penalty that removes unnecessary dimensions. The "
+        f"number of dimensions was estimated by {FOLDS}-fold cross-validation, with all answers to "
+        "the same question in the same fold, each time the number of answers had grown by "
+        f"{100 * (AUDIT_GROWTH - 1):.0f} % (an audit). In each fold, high-dimensional embeddings "
+        "were fitted to the remaining answers, reduced by removing the weakest dimension one at a "
+        f"time (λ = {lams}), and scored by the log-loss of the held-out answers. We chose the "
+        "smallest dimensionality within one standard error of the minimum held-out log-loss "
+        "(Breiman et al., 1984), with losses paired by answer, provided that the minimum was below "
+        f"the log-loss of guessing by at least {MIN_STANDARD_ERRORS:g} standard errors. Otherwise, "
+        "one dimension was reported if the acquisition model predicted answers to questions that "
+        f"it had not selected better than guessing by at least {SUPPORTED_FROM:g} standard errors "
+        f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
     )
-    model = found.facts.model
+    model = report.facts.model
     if model is not None:
-        text += f" {_fitted(found)}"
+        text += f" {_fitted(report)}"
         if model.rank:
             text += (
-                f" The map was fitted with λ = {model.lam:g}; successive maps were turned to lie "
-                "on each other (Schönemann, 1966)."
+                f" The map was fitted with λ = {model.lam:g}; successive maps were aligned by "
+                "orthogonal Procrustes rotation (Schönemann, 1966)."
             )
     return text
 
 
-def _fitted(found: ReportData) -> str:
-    """How the answers collected become the answers fitted."""
-    counts = found.facts.answers
-    out = [
+def _fitted(report: ReportData) -> str:
+    """How the answers collected add up to the answers fitted."""
+    counts = report.facts.answers
+    removed = [
         f"{count:,} {what}"
         for count, what in (
-            (counts.excluded, "of excluded participants"),
-            (counts.quarantined, "that could not be used"),
+            (counts.excluded, "from excluded participants"),
+            (counts.quarantined, "unusable"),
             (counts.catches, "to catch trials"),
             (counts.skipped, "skipped"),
             (counts.timed_out, "timed out"),
-            (counts.waiting, "not fitted yet"),
+            (counts.waiting, "not yet fitted"),
         )
         if count
     ]
-    less = f", less {listed(out)}" if out else ""
-    more = f", and {many(counts.imported, 'imported answer')}" if counts.imported else ""
+    minus = f", minus {listed(removed)}" if removed else ""
+    plus = f", plus {many(counts.imported, 'imported answer')}" if counts.imported else ""
     return (
-        f"The last model was fitted to {many(counts.fitted, 'answer')}: the {counts.answers:,} "
-        f"collected{less}{more}."
+        f"The latest model was fitted to {many(counts.fitted, 'answer')}: the {counts.answers:,} "
+        f"collected{minus}{plus}."
     )
 
 
-def stopping(found: ReportData) -> str:
-    """The rule as it was set."""
-    settings, state = found.study.settings.stopping, found.facts.state
+def stopping(report: ReportData) -> str:
+    """The stopping rule with its settings."""
+    settings, state = report.study.settings.stopping, report.facts.state
     if settings.rule != "rank_settled":
-        return _other_rule(found)
-    least = settings.min_answers or 4 * found.facts.items
+        return _other_rule(report)
+    minimum = settings.min_answers or 4 * report.facts.items
+    budget = many(state.budget_answers, "answer")
+    if state.budget_participants:
+        budget += f" or {many(state.budget_participants, 'participant')}"
     return (
-        "Collection was to end when every item had been seen, there were at least "
-        f"{least:,} answers, answers to questions that no model had chosen were predicted better "
-        "than chance by fits without them (lower end of the 95 % interval above 50 %), the number "
-        f"of dimensions had been the same in {many(settings.audits, 'audit')} in a row, and "
-        "held-out answers preferred it both to one dimension fewer and to one more (to one more on "
-        "average of the published model and the one that chose the questions, by at least half as "
-        "much in each), on average over these audits, by the standard errors that a one-sided "
-        f"confidence of {settings.confidence:g} asks for; and when, in the last of them, all "
-        "answers together were likelier with that number of dimensions (marginal likelihood of an "
-        "embedding with logistic answers and a Gaussian prior on the coordinates, by Laplace’s "
-        "approximation with the expected information; cf. Tierney & Kadane, 1986): than with one "
-        f"fewer by odds of {settings.confidence / (1 - settings.confidence):.0f} to 1, than with "
-        f"one more by log odds of {LOG_BAYES_PER_ITEM:g} for each item, divided by the number of "
-        "dimensions; and in any case after "
-        f"{state.budget_answers:,} answers"
-        + (f" or {state.budget_participants:,} participants" if state.budget_participants else "")
-        + "."
+        "Collection was to stop once all of the following criteria were met: (1) every item had "
+        f"appeared in an answered question; (2) there were at least {many(minimum, 'answer')}; "
+        "(3) held-out answers to questions not selected by the model were predicted better than "
+        "chance (lower bound of the 95 % confidence interval above 50 %); (4) the number of "
+        f"dimensions had been the same in {many(settings.audits, 'consecutive audit')}; (5) on "
+        "average over these audits, its held-out log-loss was lower than that of one dimension "
+        "fewer and that of one more, by the number of standard errors that corresponds to a "
+        f"one-sided confidence of {settings.confidence:g} (against one more: on average of LORE "
+        "and the acquisition model, with at least half of that difference in each); and (6) at the "
+        "last of them, the log Bayes factor in favour of this number was at least "
+        f"{log(settings.confidence / (1 - settings.confidence)):.1f} against one dimension fewer, "
+        f"and at least {LOG_BAYES_PER_ITEM:g} per item, divided by the number of dimensions, "
+        "against one more. Bayes factors were ratios of the marginal likelihoods of embeddings "
+        "with a logistic likelihood and a Gaussian prior on the coordinates, by Laplace’s "
+        "approximation with the expected information (cf. Tierney & Kadane, 1986). In any case, "
+        f"collection was to end after {budget}."
     )
 
 
-def _other_rule(found: ReportData) -> str:
-    state, rule = found.facts.state, STOPPING_RULES[found.study.settings.stopping.rule]
-    people = state.budget_participants
+def _other_rule(report: ReportData) -> str:
+    state, rule = report.facts.state, STOPPING_RULES[report.study.settings.stopping.rule]
+    participants = state.budget_participants
     return (
         f"Collection was to end when {rule.methods or f'the rule {rule.name!r} was met'}; and in "
         f"any case after {many(state.budget_answers, 'answer')}"
-        + (f" or {many(people, 'participant')}." if people else ".")
+        + (f" or {many(participants, 'participant')}." if participants else ".")
     )
 
 
-def outcome(found: ReportData) -> str:
-    """How it ended, and what came out."""
-    return " ".join(filter(None, [_ended(found), _rank(found), _accuracy(found)]))
+def outcome(report: ReportData) -> str:
+    """How collection ended, and the results."""
+    return " ".join(filter(None, [_ended(report), _rank(report), _accuracy(report)]))
 
 
-def _ended(found: ReportData) -> str:
-    end, whole = report_figures.ending(found), found.facts.answers.answers
-    after = f" Those in the middle of their session finished, which made {whole:,} answers."
-    after = after if whole > end.answers else ""
+def _ended(report: ReportData) -> str:
+    end, total = report_figures.ending(report), report.facts.answers.answers
+    answers = many(end.answers, "answer")
+    after = (
+        " Participants already under way finished their sessions, which brought the total to "
+        f"{many(total, 'answer')}."
+    )
+    after = after if total > end.answers else ""
     if end.how == "rule":
-        return f"The rule ended collection after {end.answers:,} answers.{after}"
+        return f"The stopping rule ended collection after {answers}.{after}"
     if end.how == "hand":
         why = f" ({_quoted(end.reason)})" if end.reason else ""
-        return f"The experimenter ended collection after {end.answers:,} answers{why}.{after}"
+        return f"The experimenter ended collection after {answers}{why}.{after}"
     if end.how == "simulated":
         return (
-            f"The rule was met after {end.answers:,} answers, simulated ones among them; no more "
-            "simulated participants were let in, and the study stayed open to people."
+            f"The stopping rule was met after {answers}, including simulated ones; no further "
+            "simulated participants were admitted, and the study remained open to people."
         )
     if end.how == "budget":
-        return f"Collection ended when its budget of answers was used up ({end.answers:,} answers)."
-    return f"Collection had not ended when this was written ({end.answers:,} answers so far)."
+        return f"Collection ended when its budget was used up ({answers})."
+    return f"Collection had not ended at the time of writing ({answers} so far)."
 
 
-def _rank(found: ReportData) -> str:
+def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
-    verdict, criteria = found.facts.verdict, found.shown["stopping"]["criteria"]
+    verdict, criteria = report.facts.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
-    evidence = [one["words"] for one in criteria if one["name"] in quoted]
-    return " ".join([verdict.methods, *evidence])
+    evidence = [one["words"].rstrip(".") for one in criteria if one["name"] in quoted]
+    if not evidence:
+        return verdict.methods
+    parts = "; ".join(part[0].lower() + part[1:] for part in evidence)
+    return f"{verdict.methods} The evidence was as follows: {parts}."
 
 
-def _accuracy(found: ReportData) -> str:
-    share = found.shown["accuracy"]
+def _accuracy(report: ReportData) -> str:
+    share = report.shown["accuracy"]
     if not share["count"]:
         return ""
     text = (
-        f"Of the latest {share['count']:,} random questions (at most {WINDOW}), each predicted by "
-        "the model of the time before it was answered (cf. Dawid, 1984), "
-        f"{percent(share['value'])} were predicted correctly (95 % confidence interval: "
-        f"{percent(share['low'])} to {percent(share['high'])}, Wilson, 1927; chance: 50 %)."
+        "Prequential accuracy (cf. Dawid, 1984) was assessed on the last "
+        f"{many(share['count'], 'random question')} (at most {WINDOW}), each predicted by the "
+        f"model of the time before it was answered: {percent(share['value'])} were predicted "
+        f"correctly (95 % confidence interval: {percent(share['low'])} to "
+        f"{percent(share['high'])}; Wilson, 1927; chance: 50 %)."
     )
     if share["ceiling"] is not None:
         text += (
-            " From how often people gave the same answer to a question asked twice, a perfect "
-            f"model could reach about {percent(share['ceiling'])} (noise ceiling: agreement "
-            "c = q² + (1 − q)², solved for q)."
+            " The noise ceiling, estimated from how often participants gave the same answer to a "
+            f"repeated question, was {percent(share['ceiling'])} (the accuracy q for which the "
+            "observed agreement is q² + (1 − q)²)."
         )
     return text
 
 
-def software(found: ReportData) -> str:
-    """What it was made with."""
-    used = [one.fingerprint for one in found.made_with]
+def software(report: ReportData) -> str:
+    """Software versions and the seed."""
+    used = [one.fingerprint for one in report.made_with]
     names = named(used[-1]) if used else named("")
     return (
         f"The study was run with {listed(names)} (NumPy: Harris et al., 2020; SciPy: Virtanen et "
-        "al., 2020; numba: Lam et al., 2015). All random choices follow from the seed "
-        f"{found.facts.state.seed}; the log of the study allows every model, question and decision "
-        "to be computed again."
+        "al., 2020; numba: Lam et al., 2015). All random choices derive from the seed "
+        f"{report.facts.state.seed}; every model, question and decision can be reproduced from the "
+        "study’s log."
     )

@@ -1,4 +1,4 @@
-"""The page of a report: scripts, styles, pictures and numbers in one file that asks for nothing."""
+"""The page of a report: scripts, styles, images and data in one self-contained file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEFT = re.compile(r"^(?:import|export)\b.*", re.M)
 
 
 def rendered(contents: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole file; `contents` go into the template, `data` to the scripts."""
+    """The whole file; `contents` are for the template, `data` for the scripts."""
     static = place("static")
     scripts = [(static / name).read_text("utf-8") for name in LIBRARIES]
     scripts.append(bundle(static, ENTRY))
@@ -50,7 +50,7 @@ def rendered(contents: dict[str, Any], data: dict[str, Any]) -> str:
 
 
 def policy(scripts: list[str], style: str) -> str:
-    """Nothing is fetched, and nothing runs but these very scripts."""
+    """The content security policy: nothing is fetched, and only these scripts run."""
     own = " ".join(_hash(one) for one in scripts)
     return (
         f"default-src 'none'; script-src {own}; style-src {_hash(style)} {PLOT_STYLE}; "
@@ -64,25 +64,25 @@ def _hash(text: str) -> str:
 
 
 def harmless(data: Any) -> str:
-    """JSON that no HTML parser can take for anything else, whatever the texts in it."""
+    """JSON that is safe inside a script element, whatever texts it contains."""
     text = msgspec.json.encode(data).decode()
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def inside(text: str, tag: str) -> Markup:
-    """A script or style of this program as it may stand in a page."""
+    """A script or style, marked as safe to embed in a page."""
     if re.search(rf"</{tag}|<!--", text, re.I):
-        raise ValueError(f"A {tag} of this program would end its own element.")
+        raise ValueError(f"This {tag} would end its own element.")
     return Markup(text)
 
 
 def bundle(static: Path, entry: str) -> str:
-    """A module and all that it imports as one script.
+    """A module and everything that it imports as one script.
 
-    A file opened from disk may not load modules. Each becomes a function that is called once; of
-    the ways to import and export only those that our own modules use are known.
+    A page opened from disk may not load modules, so each becomes a function that is called once.
+    Only those forms of import and export are supported that our own modules use.
     """
     done: dict[str, str] = {}
     _add(static, entry, done)
@@ -94,16 +94,16 @@ def _add(static: Path, name: str, done: dict[str, str]) -> None:
         return
     text = (static / name).read_text("utf-8")
     heads = []
-    for found in _IMPORT.finditer(text):
-        file = (static / name).parent / found["file"]
+    for match in _IMPORT.finditer(text):
+        file = (static / name).parent / match["file"]
         other = str(file.resolve().relative_to(static.resolve()).as_posix())
         _add(static, other, done)
-        wanted = found["whole"] or f"{{ {found['names'].replace(' as ', ': ')} }}"
+        wanted = match["whole"] or f"{{ {match['names'].replace(' as ', ': ')} }}"
         heads.append(f'const {wanted} = modules["{other}"];')
-    exports = ", ".join(found["name"] for found in _EXPORT.finditer(text))
+    exports = ", ".join(match["name"] for match in _EXPORT.finditer(text))
     body = _EXPORT.sub("", _IMPORT.sub("", text))
     if left := _LEFT.search(body):
-        raise ValueError(f"{name}: this cannot be put into a report: {left[0]}")
+        raise ValueError(f"{name}: unsupported import or export in a report: {left[0]}")
     done[name] = (
         f'modules["{name}"] = (() => {{\n{chr(10).join(heads)}\n{body}\nreturn {{ {exports} }};\n'
         "})();"

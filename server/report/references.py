@@ -1,4 +1,4 @@
-"""What a report cites, by a short key: where each method it speaks of comes from."""
+"""The references of a report, by a short key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFERENCES: dict[str, str] = {
 
 
 def cited(selector: str, rule: str) -> list[str]:
-    """The references of a study with this selector and this stopping rule, in order."""
+    """The references of a study with this selector and this stopping rule, in alphabetical order."""
     chosen = (*SELECTORS[selector].references, *STOPPING_RULES[rule].references)
     return sorted({*REFERENCES.values(), *chosen})
 
@@ -39,8 +39,8 @@ LIBRARIES = ("Python", "NumPy", "SciPy", "numba")
 
 
 def named(fingerprint: str) -> list[str]:
-    """`lore-active 0.1`, `Python 3.11.2` …: the versions that a methods section names."""
+    """The versions for a methods section: `lore-active 0.1`, `Python 3.11.2`, …."""
     parts = [part.strip() for part in fingerprint.split(";")]
-    found = [part for part in parts if part.split(" ")[0] in LIBRARIES]
+    libraries = [part for part in parts if part.split(" ")[0] in LIBRARIES]
     own = next((part for part in parts if part.startswith("lore-active ")), "")
-    return [" ".join(own.split(" ")[:2]) or f"lore-active {__version__}", *found]
+    return [" ".join(own.split(" ")[:2]) or f"lore-active {__version__}", *libraries]

@@ -1,4 +1,4 @@
-"""From a study to its report: read, put into words, drawn up as a page."""
+"""Makes the report of a study: reads its data, writes the texts, renders the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from server.study.config import LoadedStudy
 
 @dataclass(frozen=True)
 class Report:
-    """The page, and what it was made of."""
+    """The page, and the data and items that it was made from."""
 
     page: str
     found: ReportData
@@ -31,9 +31,10 @@ def report(
     with_names: bool = False,
     simulated: bool = False,
 ) -> Report:
-    """A report of the study as it is now; `with_names` tells who participants are.
+    """Make a report of the study as it is now.
 
-    `simulated` lists simulated participants even where they do not count.
+    `with_names` includes recruitment IDs, comments and the names of experimenters; `simulated`
+    lists simulated participants even where they are left out.
     """
     found = gathered(database, study, clock, simulated)
     items = stimuli.shown(study, pictures)

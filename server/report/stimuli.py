@@ -1,4 +1,4 @@
-"""The items in a report: small pictures are put into the page, others are shown by name."""
+"""The items in a report: small images are embedded in the page, others are shown by name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from server.study.config import Item, LoadedStudy
 from server.study.items.file_types import MEDIA
 
-# All pictures together: in the page they take a third more.
+# Of all images together; encoded in the page they take a third more.
 MAX_BYTES = 1_000_000
 MAX_NAME = 60
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The items as the page has them, and a sentence about what was left out, if anything was."""
+    """The items as the page has them, and a sentence about images left out, if any were."""
 
     items: list[dict[str, Any]]
     pictures: int
@@ -26,13 +26,13 @@ class Shown:
 
 
 def name_of(item: Item) -> str:
-    """What an item is called: words speak for themselves."""
-    words = item.text if item.kind == "text" else item.label
-    return words if len(words) <= MAX_NAME else words[: MAX_NAME - 1] + "…"
+    """The name of an item; texts are their own names."""
+    name = item.text if item.kind == "text" else item.label
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
 
 
 def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
-    """Every item; `folder` may hold small versions of the pictures, under the same names."""
+    """All items; `folder` may contain small versions of the images, under the same names."""
     wanted = [item for item in study.items if item.kind == "image"]
     files = {item.key: file for item in wanted if (file := _file(item, folder)) is not None}
     size = sum(file.stat().st_size for file in files.values())
@@ -40,14 +40,14 @@ def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
     if len(files) < len(wanted):
         missing = len(wanted) - len(files)
         left_out = (
-            f"{missing} of {len(wanted)} pictures were not there when the report was made (a log "
-            "has none); these items are shown by name. --pictures names a folder that has them."
+            f"Images not available when the report was made: {missing} of {len(wanted)} (a log has "
+            "none). These items are shown by name; --pictures gives a folder with images."
         )
     if size > MAX_BYTES:
         left_out = (
-            f"The {len(files)} pictures have {size / 1e6:.1f} MB together, more than the "
-            f"{MAX_BYTES / 1e6:.0f} MB that a report takes, so items are shown by name. "
-            "--pictures names a folder of smaller ones."
+            f"The images take {size / 1e6:.1f} MB in total, more than the "
+            f"{MAX_BYTES / 1e6:.0f} MB that a report can include, so items are shown by name. "
+            "--pictures gives a folder with smaller versions."
         )
         files = {}
     items = [

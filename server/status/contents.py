@@ -1,4 +1,4 @@
-"""What a study holds, in one line: whether it is open, and how many have answered."""
+"""Summary of a study in one line: whether it is open, and how many answers it has."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from server.store.database import Connection
 from server.study.config import LoadedStudy
 from server.study.workspace import DATABASE, reading
 
-# As participants meet it: full is when the budget is used up, or set aside for others.
+# As participants see it; full: the budget is used up, or reserved for participants under way.
 Openness = Literal["open", "paused", "stopped", "full"]
 
 
 @dataclass(frozen=True)
 class StudyContents:
-    """How a study stands, by the counts of docs/counting.md."""
+    """State and counts of a study, as defined in docs/counting.md."""
 
     state: Openness
     participants: int
@@ -48,7 +48,7 @@ class StudyContents:
 
 
 def openness(c: Connection, study: LoadedStudy, now: int) -> Openness:
-    """Whether somebody who came now would be let in."""
+    """Whether a new participant would be admitted now."""
     state = collection.state(c)
     assert state is not None
     if state.status != "running":
@@ -57,7 +57,7 @@ def openness(c: Connection, study: LoadedStudy, now: int) -> Openness:
 
 
 def holdings(c: Connection, study: LoadedStudy, now: int) -> StudyContents:
-    """What the study of an open database holds."""
+    """The summary of a study with an open database."""
     answers = answer_counts(c)
     idle = study.settings.session.idle_minutes
     people = participant_counts(summaries.people(c), now, idle, simulated_left_out(c))
@@ -71,7 +71,7 @@ def holdings(c: Connection, study: LoadedStudy, now: int) -> StudyContents:
 
 
 def of_folder(folder: Path, clock: Callable[[], int]) -> StudyContents | None:
-    """What the study in a folder holds; None if it has not begun. Nothing is written."""
+    """The summary of the study in a folder; None if it has not started. Nothing is written."""
     if not (folder / DATABASE).exists():
         return None
     with reading(folder, clock) as (study, database):

@@ -1,6 +1,6 @@
-"""What counts: answers, answers in the model and participants, defined once for all that show them.
+"""Counts of answers, answers in the model and participants, with one definition for all uses.
 
-docs/counting.md says the same for readers. Every page, report, replay and export takes its numbers
+docs/counting.md documents the definitions. Every page, report, replay and export takes its numbers
 from here, so that they cannot differ.
 """
 
@@ -16,7 +16,7 @@ from server.store.collection import UNDER_WAY
 from server.store.database import Connection
 from server.store.summaries import AnswerGroup, Person
 
-# What becomes of a stored answer. The first that applies is the one: together they are all answers.
+# How a stored answer is counted. The first group that applies is the one, so the groups add up.
 Fate = Literal["practice", "excluded", "quarantined", "catches", "skipped", "timed_out", "counted"]
 MINUTE_MS = 60_000
 
@@ -25,14 +25,14 @@ MINUTE_MS = 60_000
 class AnswerCounts:
     """A study's answers.
 
-    Answers of simulated participants count like all others as long as nobody else has answered
-    (or the study wants them in its model); then they are in no count but simulated_left_out.
-    answers: trials that are over, practice aside; the sum of the six that follow. excluded: of
-    participants who are excluded now. quarantined: rows that no model can use. catches: to
-    questions with a known answer. skipped, timed_out: trials without a choice. counted: all
-    others, late ones and repeats included; these are for the model. imported: answers from
-    elsewhere that count, too. fitted: what the newest model was fitted to. simulated: those of
-    `answers` that simulated participants gave. simulated_left_out: theirs that are not in it.
+    Answers of simulated participants count like all others until a person has answered (or for
+    good, if the study is set so); after that they are only in simulated_left_out.
+    answers: finished trials without practice; the sum of the next six. excluded: from participants
+    who are excluded now. quarantined: rows that no model can use. catches: to catch trials.
+    skipped, timed_out: trials without a choice. counted: all others, including late ones and
+    repeats; the model uses these. imported: imported answers, which the model uses as well. fitted:
+    answers in the latest model. simulated: answers of simulated participants, part of `answers`.
+    simulated_left_out: answers of simulated participants that are not.
     """
 
     practice: int
@@ -50,7 +50,7 @@ class AnswerCounts:
 
     @property
     def waiting(self) -> int:
-        """Answers that count and are not in the newest model yet; 0 once everybody has left."""
+        """Answers that count but are not in the latest model yet; 0 once no participant is left."""
         return max(0, self.counted + self.imported - self.fitted)
 
     def plain(self) -> dict[str, int]:
@@ -64,8 +64,8 @@ class ParticipantCounts:
 
     arrived: all who opened the study; the sum of the next four. finished: answered all trials.
     declined: did not consent. under_way: may still answer. left: have been idle for
-    session.idle_minutes, or came back too late. answered: gave one answer or more, practice aside.
-    excluded: are excluded now. simulated: those of `answered` that are simulated.
+    session.idle_minutes, or came back too late. answered: gave at least one answer, not counting
+    practice. excluded: are excluded now. simulated: simulated participants, part of `answered`.
     simulated_left_out: simulated participants that are in none of these.
     """
 
@@ -81,7 +81,7 @@ class ParticipantCounts:
 
 
 def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
-    """What becomes of an answer; `side` is left, right, skip or timeout."""
+    """The group in which an answer is counted; `side` is left, right, skip or timeout."""
     if purpose == "practice":
         return "practice"
     if excluded:
@@ -96,25 +96,25 @@ def fate(purpose: str, side: str, excluded: bool, quarantined: bool) -> Fate:
 
 
 class CountsByGroup:
-    """The answers so far, added up; reading on costs what is new, and counting next to nothing."""
+    """Running counts of answers by group; reading takes time only for what is new."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, str, str, str], AnswerGroup] = {}
-        # As if nobody were excluded, for everybody together and for each participant.
+        # As if no participant were excluded: in total, and for each participant.
         self._fates: Counter[Fate] = Counter()
         self._of: defaultdict[int, Counter[Fate]] = defaultdict(Counter)
         self._last = 0
 
     def read(self, c: Connection) -> None:
-        """Take in the answers that came since the last reading."""
+        """Add the answers since the last reading."""
         self._last, new = summaries.answer_groups(c, self._last)
         for one in new:
             key = (one.participant, one.purpose, one.origin, one.side)
             known = self._groups.get(key)
             self._groups[key] = one if known is None else known.plus(one)
-            found = fate(one.purpose, one.side, False, False)
-            self._fates[found] += one.count
-            self._of[one.participant][found] += one.count
+            group = fate(one.purpose, one.side, False, False)
+            self._fates[group] += one.count
+            self._of[one.participant][group] += one.count
 
     @property
     def groups(self) -> list[AnswerGroup]:
@@ -122,7 +122,7 @@ class CountsByGroup:
         return list(self._groups.values())
 
     def counts(self, c: Connection, people: Iterable[Person]) -> AnswerCounts:
-        """The counts with the exclusions, imports and models that there are now."""
+        """The counts with the current exclusions, imports and models."""
         fates = self._fates.copy()
         people, out = list(people), simulated_left_out(c)
         bots = {one.id for one in people if one.simulated} & self._of.keys()
@@ -157,24 +157,24 @@ class CountsByGroup:
 
 
 def answer_counts(c: Connection) -> AnswerCounts:
-    """The counts as they are now."""
+    """The current counts."""
     running = CountsByGroup()
     running.read(c)
     return running.counts(c, summaries.people(c))
 
 
 def simulated_left_out(c: Connection) -> bool:
-    """Whether answers of simulated participants do not count: people have answered, too."""
+    """Whether answers of simulated participants are left out because people have answered."""
     return collection.simulated_out(c) is not None
 
 
 def counting(people: Iterable[Person], left_out: bool) -> list[Person]:
-    """The participants who count: all but simulated ones, where these are left out."""
+    """The participants who count: without simulated ones, where these are left out."""
     return [one for one in people if not (left_out and one.simulated)]
 
 
 class Fates:
-    """What becomes of single answers, for files that have them row by row."""
+    """How single answers are counted, for files with one answer per row."""
 
     def __init__(self, c: Connection) -> None:
         self._quarantined = journal.quarantined_answers(c)
@@ -184,7 +184,7 @@ class Fates:
     def counted(
         self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
     ) -> bool:
-        """Whether an answer counts for the model."""
+        """Whether the model uses an answer."""
         if simulated and self.simulated_left_out:
             return False
         return fate(purpose, side, excluded, seq in self._quarantined) == "counted"
@@ -192,15 +192,15 @@ class Fates:
     def fitted(
         self, seq: int, purpose: str, side: str, excluded: bool, simulated: bool = False
     ) -> bool:
-        """Whether the newest model was fitted to an answer."""
+        """Whether an answer is in the latest model."""
         return seq <= self._up_to_seq and self.counted(seq, purpose, side, excluded, simulated)
 
 
 def present(now: int, idle_minutes: int) -> tuple[int, int]:
-    """Between which times somebody must have been seen who has not left.
+    """The time window in which a participant who has not left must have been seen.
 
-    A clock that was set back leaves participants who seem to have been seen in the future. If they
-    are still there, they will be seen again; if not, nothing is kept for them until then.
+    After a clock was set back, participants may seem to have been seen in the future. Those still
+    there will be seen again; for the others no quota is reserved until then.
     """
     idle = idle_minutes * MINUTE_MS
     return now - idle, now + idle
@@ -214,7 +214,7 @@ def is_under_way(one: Person, since: int, until: int) -> bool:
 def participant_counts(
     everybody: Sequence[Person], now: int, idle_minutes: int, left_out: bool = False
 ) -> ParticipantCounts:
-    """Everybody who came, by how far they got; `left_out` is `simulated_left_out`."""
+    """Counts of participants by how far they got; `left_out` is `simulated_left_out`."""
     people = counting(everybody, left_out)
     finished = sum(one.stage in ("feedback", "finished") for one in people)
     declined = sum(one.stage == "declined" for one in people)

@@ -1,6 +1,6 @@
-"""How a study's storage is: whether answers can be stored, and when the worker was last heard of.
+"""Health of a study's storage: whether answers can be stored, and the worker's last heartbeat.
 
-Whoever asks gets an answer at once: what takes long, or hangs, is done by a thread of its own.
+Callers get a result at once: whatever may take long or hang runs in a thread of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from server.store import heartbeat
 from server.store.database import Database
 from server.store.sqlite.errors import StoreError, WriterFailed
 
-# What was found out this long ago is still true enough.
+# Results are reused for this long.
 FRESH_SECONDS = 4.0
 WAIT_SECONDS = 0.02
-# A commit that takes longer is not coming back by itself.
+# A commit that takes longer will not recover by itself.
 STUCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class StorageState:
-    """`error` says why nothing can be stored, for `seconds`; None if all is well."""
+    """`error` is why nothing can be stored, since `seconds`; None if storage works."""
 
     writer: Literal["ok", "failed", "stuck"]
     error: type[StoreError] | None
@@ -34,7 +34,7 @@ class StorageState:
 
 
 class Checkup:
-    """Finds out about one study's database."""
+    """Checks the database of one study."""
 
     def __init__(self, database: Database, clock: Callable[[], int]) -> None:
         self.database = database
@@ -45,7 +45,7 @@ class Checkup:
         self._news = threading.Condition()
 
     def state(self) -> StorageState:
-        """How it is now, within a fiftieth of a second, whatever hangs."""
+        """The current state, within 20 milliseconds even if the database hangs."""
         with self._news:
             old = time.monotonic() - self._looked_at > FRESH_SECONDS
             if old and not self._looking:
@@ -67,7 +67,7 @@ class Checkup:
 
     def _look(self) -> None:
         try:
-            # Whoever has just committed something knows that it can be done.
+            # After a recent commit there is no need to test the database.
             if time.monotonic() - self.database.writer.written_at > FRESH_SECONDS:
                 with contextlib.suppress(StoreError):
                     self.database.writer.probe()

@@ -1,4 +1,4 @@
-"""How a study stands: its verdict, from what the database holds, for every page and command."""
+"""The verdict of a study from its database, for every page and command."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from server.store.database import Connection
 from server.store.summaries import DecisionRow
 from server.study.config import LoadedStudy
 
-# How the worker signs what its stopping rule decides.
+# The author of decisions made by the stopping rule.
 RULE = "stopping rule"
 
 
 def read(c: Connection, study: LoadedStudy, now: int) -> Verdict:
-    """The verdict of a study as it is now."""
-    collection, found = parts(c, study, now)
-    return verdict(collection, found)
+    """The current verdict of a study."""
+    collection, current = parts(c, study, now)
+    return verdict(collection, current)
 
 
 def parts(c: Connection, study: LoadedStudy, now: int) -> tuple[Collection, Findings | None]:
-    """What the verdict is made of."""
+    """The state of collection and the findings, from which the verdict follows."""
     state = store.state(c)
     assert state is not None
     people = participant_counts(
@@ -47,7 +47,7 @@ def parts(c: Connection, study: LoadedStudy, now: int) -> tuple[Collection, Find
 
 
 def findings(c: Connection) -> Findings | None:
-    """What has been found; None before the first decision."""
+    """The current findings; None before the first decision."""
     model = models.latest_model(c)
     evidence = [] if model is None else json.loads(model.summary)["evidence"]
     return findings_of(summaries.decision(c), summaries.audited_ranks(c), evidence)
@@ -60,13 +60,13 @@ def collection_of(
     items: int,
     by_rule: bool,
 ) -> Collection:
-    """How collection stands."""
+    """The state of data collection."""
     counted = answers.counted + answers.imported
     reasons = (
-        (answers.excluded, "are of excluded participants"),
+        (answers.excluded, f"{_verb(answers.excluded)} from excluded participants"),
         (answers.quarantined, "cannot be used"),
-        (answers.catches, "are to catch trials"),
-        (answers.skipped, "were skipped"),
+        (answers.catches, f"{_verb(answers.catches)} to catch trials"),
+        (answers.skipped, f"{'was' if answers.skipped == 1 else 'were'} skipped"),
         (answers.timed_out, "timed out"),
     )
     return Collection(
@@ -84,13 +84,18 @@ def collection_of(
     )
 
 
+def _verb(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def _spent(state: StudyState, answers: AnswerCounts, participants: ParticipantCounts) -> str:
-    """Which budget is used up, in words; empty while more can come."""
+    """Which budget is used up, as a clause; empty if none is."""
     if answers.answers >= state.budget_answers:
-        return f"the budget of {state.budget_answers:,} answers is used up"
-    places = state.budget_participants
-    if places and participants.answered >= places and not participants.under_way:
-        return f"the budget of {places:,} participant{'s' * (places != 1)} is used up"
+        budget = state.budget_answers
+        return f"the budget of {budget:,} answer{'s' * (budget != 1)} is used up"
+    limit = state.budget_participants
+    if limit and participants.answered >= limit and not participants.under_way:
+        return f"the budget of {limit:,} participant{'s' * (limit != 1)} is used up"
     return ""
 
 
@@ -99,7 +104,7 @@ def findings_of(
     ranks: tuple[int, ...],
     evidence: Iterable[Mapping[str, Any]],
 ) -> Findings | None:
-    """What was found, from the newest decision, the last audits and the newest model."""
+    """The findings from the latest decision, audits and model."""
     if decision is None:
         return None
     guessing = next((one for one in evidence if one["rank"] == 0), None)

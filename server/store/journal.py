@@ -236,17 +236,6 @@ def ready(c: Connection) -> list[int]:
     return [row[0] for row in rows]
 
 
-def recent_answers(c: Connection, since: int) -> int:
-    """Count answers received since this time."""
-    # Searched from the newest back, since only the end of the table matters.
-    row = c.execute(
-        "SELECT seq FROM answers WHERE received_at < ? ORDER BY seq DESC LIMIT 1", (since,)
-    )
-    last_before = row.fetchone()
-    newest = c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0]
-    return int(newest) - (0 if last_before is None else int(last_before[0]))
-
-
 def set_learner_numbers(c: Connection, numbers: Sequence[tuple[int, int]]) -> None:
     """Store the learner's numbers of the web server's questions: (learner, query)."""
     c.executemany("UPDATE queries SET learner = ? WHERE id = ?", numbers)
@@ -305,13 +294,8 @@ def add_step(c: Connection, step: Step) -> None:
     c.execute(
         "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            step.id,
-            step.at,
-            step.up_to_query,
-            step.up_to_seq,
-            step.up_to_event,
-            step.work,
-            step.asked,
+            *(step.id, step.at, step.up_to_query, step.up_to_seq, step.up_to_event),
+            *(step.work, step.asked),
             json.dumps(step.pending),
             step.version,
             step.hash,

@@ -318,3 +318,14 @@ def all_events(c: Connection, participant: int | None = None) -> Iterator[EventR
 
 def _event(row: Row) -> EventRow:
     return EventRow(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))
+
+
+def recent_answers(c: Connection, since: int) -> int:
+    """Count answers received since this time."""
+    # Searched from the newest back, since only the end of the table matters.
+    row = c.execute(
+        "SELECT seq FROM answers WHERE received_at < ? ORDER BY seq DESC LIMIT 1", (since,)
+    )
+    last_before = row.fetchone()
+    newest = c.execute("SELECT coalesce(max(seq), 0) FROM answers").fetchone()[0]
+    return int(newest) - (0 if last_before is None else int(last_before[0]))

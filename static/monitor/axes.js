@@ -1,4 +1,4 @@
-// What each dimension means: every item at its coordinate, a line for each dimension.
+// Items along each dimension, one line per dimension, to help name them.
 
 import { byId, make } from "./format.js";
 import { shapesKnown } from "./labels.js";
@@ -31,5 +31,5 @@ function strip(place, k, values, items, chosen, choose, paper) {
   const height = paper ? 200 : place.clientWidth < 560 ? 460 : 300;
   const { svg, drawn: shown } = line.draw(own.lastElementChild, { values, items, chosen, height, paper, label: `Dimension ${k + 1} (model units)` });
   svg.attr("role", "img").attr("aria-label", line.spoken(values, items, `Items along dimension ${k + 1}`));
-  for (const one of Object.values(shown)) one.on("click", (_, row) => choose(row.i));
+  for (const selection of Object.values(shown)) selection.on("click", (_, row) => choose(row.i));
 }

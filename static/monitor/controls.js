@@ -1,16 +1,16 @@
-// Levers: every one asks first, then tells what happened. Only experimenters have them.
+// Controls of the study, for experimenters: each asks for confirmation and then reports the result.
 
 import { byId, clock, make } from "./format.js";
 
 let toastTimer = 0;
 
-export function toast(words) {
-  byId("toast").textContent = words;
+export function toast(message) {
+  byId("toast").textContent = message;
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => (byId("toast").textContent = ""), 6000);
 }
 
-const DONE = { start: "The study is open.", pause: "Paused.", resume: "Going on.", stop: "Stopped.", reopen: "Open again.", budget: "The budget is changed.", trials: "Changed for everybody who comes from now on.", exclude: "Excluded. The model is fitted again without them.", restore: "Restored. The model is fitted again with them.", revoke: "Revoked.", link: "Made." };
+const DONE = { start: "Study started.", pause: "Study paused.", resume: "Study resumed.", stop: "Study stopped.", reopen: "Study reopened.", budget: "Budget changed.", trials: "Changed for participants who arrive from now on.", exclude: "Participant excluded. The model is being refitted without them.", restore: "Participant restored. The model is being refitted with them.", revoke: "Link revoked.", link: "Link created." };
 
 export function start(address, where, refresh) {
   document.addEventListener("click", (event) => {
@@ -33,7 +33,7 @@ function open(address, opener, where) {
   form.querySelector("[role=alert]").hidden = true;
   if (opener.dataset.act) {
     form.setAttribute("action", address + opener.dataset.act);
-    form.querySelector("[data-person]").textContent = opener.dataset.name ?? `Participant ${opener.dataset.person}`;
+    form.querySelector("[data-person]").textContent = opener.dataset.name ?? `P${opener.dataset.person}`;
   }
   for (const input of form.querySelectorAll("input:not([type=hidden])")) input.value = "";
   const fill = { answers: where?.budget, participants: where?.budget_participants, trials: where?.trials };
@@ -48,16 +48,16 @@ async function send(form, refresh, address) {
     const body = new URLSearchParams(new FormData(form));
     const reply = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Monitor": "1" } });
     if (reply.status === 401) return void location.reload();
-    const told = await reply.json().catch(() => ({ problem: `The server refused (${reply.status}).` }));
-    if (!reply.ok) throw new Error(told.problem ?? `The server refused (${reply.status}).`);
+    const result = await reply.json().catch(() => ({}));
+    if (!reply.ok) throw new Error(result.problem ?? `The server rejected the request (status ${reply.status}).`);
     form.closest("dialog").close();
     toast(DONE[form.dataset.act] ?? "Done.");
-    if (told.address) showLink(new URL(told.address, location.href).href);
+    if (result.address) showLink(new URL(result.address, location.href).href);
     if (["link", "revoke"].includes(form.dataset.act)) await links(address);
     await refresh();
   } catch (error) {
     const alert = form.querySelector("[role=alert]");
-    alert.textContent = error instanceof TypeError ? "The server cannot be reached; nothing was changed." : error.message;
+    alert.textContent = error instanceof TypeError ? "Can’t reach the server. Nothing was changed." : error.message;
     alert.hidden = false;
   } finally {
     for (const button of buttons) button.disabled = false;
@@ -66,17 +66,17 @@ async function send(form, refresh, address) {
 
 function showLink(address) {
   const field = make("input", { readOnly: true, value: address, "aria-label": "The new link", className: "address" });
-  byId("links").before(make("p", { className: "new-link" }, "Copy it now, it is not shown again: ", field));
+  byId("links").before(make("p", { className: "new-link" }, "Copy this link now; it will not be shown again: ", field));
   field.select();
 }
 
 async function links(address) {
   const reply = await fetch(`${address}links`, { headers: { "X-Monitor": "1" } });
   if (!reply.ok) return;
-  const found = (await reply.json()).links;
-  byId("links").replaceChildren(...found.map((one) => {
-    const when = one.revoked_at ? `revoked ${clock(one.revoked_at)}` : `since ${clock(one.created_at)}`;
-    const revoke = one.revoked_at ? null : make("button", { type: "button", className: "link", "aria-label": `Revoke the link for ${one.label}`, data: { dialog: "revoke", act: `links/${one.id}/revoke`, person: "0", name: one.label } }, "Revoke");
-    return make("li", { className: one.revoked_at ? "gone" : "" }, `Link for ${one.label}, ${when} `, revoke);
+  const all = (await reply.json()).links;
+  byId("links").replaceChildren(...all.map((link) => {
+    const when = link.revoked_at ? `revoked ${clock(link.revoked_at)}` : `created ${clock(link.created_at)}`;
+    const revoke = link.revoked_at ? null : make("button", { type: "button", className: "link", "aria-label": `Revoke the link for ${link.label}`, data: { dialog: "revoke", act: `links/${link.id}/revoke`, person: "0", name: link.label } }, "Revoke");
+    return make("li", { className: link.revoked_at ? "gone" : "" }, `View-only link for ${link.label}, ${when} `, revoke);
   }));
 }

@@ -1,8 +1,8 @@
-// One participant in a drawer: flags with their evidence, the session, and what leaving them out would change.
+// One participant in detail: flags with their evidence, the session, and how excluding them would change the results.
 /* global Plot */
 
 import { draw, grid } from "./charts.js";
-import { byId, called, clock, count, make, say, share } from "./format.js";
+import { byId, called, clock, count, make, plural, say } from "./format.js";
 import { act, known, milliseconds, stage } from "./participants.js";
 
 const shown = { id: null, row: "", address: "", steers: false, items: () => [], rows: [], data: null, running: null };
@@ -12,7 +12,7 @@ export function start(address, steers, items) {
   Object.assign(shown, { address, steers, items });
   const drawer = byId("drawer");
   drawer.querySelector("[data-close-drawer]").addEventListener("click", () => drawer.close());
-  // A click beside the drawer closes it, as one does with drawers.
+  // A click outside the drawer closes it.
   drawer.addEventListener("click", (event) => event.target === drawer && drawer.close());
   drawer.addEventListener("close", () => {
     shown.id = null;
@@ -46,7 +46,7 @@ export async function update(rows) {
   const problem = byId("drawer-problem");
   try {
     const reply = await fetch(`${shown.address}participants/${id}`, { headers: { "X-Monitor": "1" }, cache: "no-store" });
-    if (!reply.ok) throw new Error(reply.status === 404 ? `There is no participant P${id}.` : `The server refused (${reply.status}).`);
+    if (!reply.ok) throw new Error(reply.status === 404 ? `There is no participant P${id}.` : `The server rejected the request (status ${reply.status}).`);
     const data = await reply.json();
     if (shown.id !== id) return;
     shown.data = data;
@@ -55,14 +55,14 @@ export async function update(rows) {
   } catch (error) {
     // The next update tries again.
     shown.row = "";
-    say(problem, error instanceof TypeError ? "The server does not answer; trying again." : error.message);
+    say(problem, error instanceof TypeError ? "Can’t reach the server; retrying." : error.message);
     problem.hidden = false;
   }
 }
 
 function render(data, row) {
   const state = [row ? stage(row) : data.stage, data.excluded && "excluded", data.simulated && "simulated"].filter(Boolean).join(", ");
-  say(byId("drawer-lead"), [known(data), `${count(data.done)} of ${count(data.trials)} trials`, state].filter(Boolean).join(" · "));
+  say(byId("drawer-lead"), [known(data), `${count(data.done)} of ${plural(data.trials, "trial")}`, state].filter(Boolean).join(" · "));
   byId("drawer-comment-section").hidden = !data.comment;
   say(byId("drawer-comment"), data.comment);
   const raised = data.tests.filter((one) => one.raised);
@@ -77,7 +77,7 @@ function render(data, row) {
   byId("drawer-choices").replaceChildren(act(data, "drawer"));
   if (held) byId("drawer-choices").firstElementChild.focus();
   const what = data.excluded ? "restored" : "excluded";
-  say(byId("drawer-effect-lead"), `Cross-validates all answers with and without P${data.id}, to show what would change if they were ${what}. It takes from seconds to minutes, in the background; nothing is changed.`);
+  say(byId("drawer-effect-lead"), `Cross-validates the model with and without the answers of P${data.id} to show what would change if they were ${what}. It runs in the background and takes from seconds to minutes; the study itself is not affected.`);
 }
 
 const statement = (one) => make("li", { className: one.raised ? "raised" : "" }, make("span", { className: one.raised ? "flag" : "flag out" }, one.name), " ", one.statement);
@@ -109,7 +109,7 @@ function charts(data) {
   const domain = [Math.min(...all) / 1.3, Math.max(...all) * 1.3];
   const ticks = [0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300].filter((one) => one >= domain[0] && one <= domain[1]);
   const fast = timed.filter((one) => one.ms < data.floor_ms).length;
-  const text = `Response times of ${count(timed.length)} trials; ${count(fast)} of them within ${data.floor_ms} ms.`;
+  const text = `Response times of ${plural(timed.length, "trial")}; ${count(fast)} of them within ${data.floor_ms} ms.`;
   draw(byId("drawer-times"), text, timed.length ? [timed, data.usual_ms, floor] : null, () => ({
     height: 170,
     x: { label: "trial →", labelAnchor: "right", ticks: 6, tickSize: 0, tickFormat: "d", domain: [0, data.answers.length + 1] },
@@ -125,8 +125,8 @@ function charts(data) {
   const from = data.answers[0]?.at;
   const rows = data.answers.map((one) => ({ minute: (one.at - from) / 60000, kind: kind(one), off: off(one), trial: one.trial }));
   const pauses = data.answers.filter((one, at) => at && one.at - data.answers[at - 1].at > FAR_MS).length;
-  const said = rows.length ? `${count(rows.length)} answers within ${Math.ceil(rows.at(-1).minute)} minutes, with ${count(pauses)} pauses of more than a minute and a half.` : "No answers yet.";
-  draw(byId("drawer-timeline"), said, rows.length ? rows : null, () => ({
+  const timeline = rows.length ? `${plural(rows.length, "answer")} within ${plural(Math.ceil(rows.at(-1).minute), "minute")}, with ${plural(pauses, "pause")} of more than 90 seconds.` : "No answers yet.";
+  draw(byId("drawer-timeline"), timeline, rows.length ? rows : null, () => ({
     height: 80,
     marginTop: 6,
     marginBottom: 36,
@@ -146,7 +146,7 @@ function checks(data) {
   const name = (at) => (items[at] ? called(items[at]) : `item ${at}`);
   const result = (one) => {
     if (one.chosen == null) return "no choice";
-    if (one.purpose === "catch") return one.known ? "right" : "wrong";
+    if (one.purpose === "catch") return one.known ? "correct" : "wrong";
     return one.alike == null ? "–" : one.alike ? "same answer" : "inconsistent";
   };
   place.replaceChildren(make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table of catch trials and repeats" }, make("table", {},
@@ -185,20 +185,20 @@ async function compare(form) {
   tick();
   try {
     const reply = await fetch(`${shown.address}participants/${id}/effect`, { method: "POST", body: new URLSearchParams(form), headers: { "X-Monitor": "1" }, signal: shown.running.signal });
-    if (!reply.ok) throw new Error((await reply.json().catch(() => ({}))).problem ?? `The server refused (${reply.status}).`);
-    let found = null;
+    if (!reply.ok) throw new Error((await reply.json().catch(() => ({}))).problem ?? `The server rejected the request (status ${reply.status}).`);
+    let result = null;
     for await (const line of lines(reply.body)) {
       if (line.problem) throw new Error(line.problem);
       if (line.message) message = line.message;
       if (line.done != null) progress.querySelector("progress").value = line.done;
-      if (line.effect) found = line.effect;
+      if (line.effect) result = line.effect;
       tick();
     }
-    if (!found) throw new Error("The comparison ended without a result. Please try again.");
-    if (shown.id === id) byId("drawer-effect").replaceChildren(...effect(id, found));
+    if (!result) throw new Error("The comparison ended without a result. Please try again.");
+    if (shown.id === id) byId("drawer-effect").replaceChildren(...effect(id, result));
   } catch (error) {
     if (error.name !== "AbortError" && shown.id === id)
-      byId("drawer-effect").replaceChildren(make("p", { className: "wrong" }, error instanceof TypeError ? "The server cannot be reached." : error.message));
+      byId("drawer-effect").replaceChildren(make("p", { className: "wrong" }, error instanceof TypeError ? "Can’t reach the server." : error.message));
   } finally {
     clearInterval(timer);
     shown.running = null;
@@ -220,18 +220,17 @@ async function* lines(body) {
   }
 }
 
-function effect(id, found) {
-  const { with: one, without: other, correlation } = found;
-  const [now, then] = found.excluded ? [other, one] : [one, other];
+function effect(id, { with: included, without, correlation, excluded }) {
+  const [now, then] = excluded ? [without, included] : [included, without];
   const same = now.rank === then.rank;
-  const what = found.excluded ? "Restoring" : "Excluding";
-  const words = same ? `${what} P${id} would not change the number of dimensions.` : `${what} P${id} would change the number of dimensions from ${now.rank} to ${then.rank}.`;
+  const what = excluded ? "Restoring" : "Excluding";
+  const message = same ? `${what} P${id} would not change the number of dimensions.` : `${what} P${id} would change the number of dimensions from ${now.rank} to ${then.rank}.`;
   const percent = (value) => (value == null ? "–" : `${(100 * value).toFixed(1)} %`);
-  const row = (name, read) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { className: "number" }, read(one)), make("td", { className: "number" }, read(other)));
+  const row = (name, read) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { className: "number" }, read(included)), make("td", { className: "number" }, read(without)));
   return [
-    make("p", {}, words, correlation == null ? "" : ` The two maps correlate at ${correlation.toFixed(2)} (distances between items).`),
+    make("p", {}, message, correlation == null ? "" : ` The inter-item distances of the two maps correlate at ${correlation.toFixed(2)}.`),
     make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `With and without P${id}` }, make("table", {},
       make("thead", {}, make("tr", {}, make("td", {}), ...[`with P${id}`, `without P${id}`].map((text) => make("th", { scope: "col", className: "number" }, text)))),
-      make("tbody", {}, row("Answers", (at) => count(at.answers)), row("Number of dimensions", (at) => String(at.rank)), row("Held-out accuracy", (at) => percent(at.accuracy))))),
+      make("tbody", {}, row("Answers", (fit) => count(fit.answers)), row("Number of dimensions", (fit) => String(fit.rank)), row("Held-out accuracy", (fit) => percent(fit.accuracy))))),
   ];
 }

@@ -1,4 +1,4 @@
-// Small things that every part of the monitor uses: numbers, times, elements.
+// Shared helpers: numbers, times, elements.
 
 export const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -14,7 +14,7 @@ export function seconds(value) {
   return value < 1 ? `${Math.round(1000 * value)} ms` : `${value.toFixed(1)} s`;
 }
 
-// `400 to 1,100`; `up to 1,100` where the lower end is as good as nothing.
+// `400 to 1,100`; `up to 1,100` where the lower end is negligible.
 export function range([low, high]) {
   if (low === high) return count(high);
   return 20 * low <= high ? `up to ${count(high)}` : `${count(low)} to ${count(high)}`;
@@ -49,31 +49,30 @@ export function make(tag, properties = {}, ...children) {
     else if (key === "data") Object.assign(made.dataset, value);
     else made[key] = value;
   }
-  made.append(...children.filter((one) => one != null && one !== ""));
+  made.append(...children.filter((child) => child != null && child !== ""));
   return made;
 }
 
-// Text that is set only when it differs, so that screen readers are not told it again. A number stays with its per cent
-// sign.
+// Sets text only when it differs, so that screen readers do not repeat it. A number is not separated from its percent sign.
 export function say(element, text) {
   const kept = text.replaceAll(" %", "\u00a0%");
   if (element.textContent !== kept) element.textContent = kept;
 }
 
-// What an item is called: words speak for themselves.
+// The name of an item; texts are their own names.
 export function called(item) {
   if (item.kind !== "text") return item.label;
   return item.text.length > 60 ? `${item.text.slice(0, 59)}…` : item.text;
 }
 
-// A report may be without the pictures.
+// Whether an item has an image to show; a report may omit images.
 export const pictured = (item) => item.kind === "image" && item.address != null;
 
-// An item as people know it: its picture, or its words.
+// An item as participants saw it: its image, or its text.
 export function thumbnail(item, size = "") {
   if (pictured(item))
     return make("img", { src: item.address, alt: item.label, title: item.label, className: `thumb ${size}` });
   const sign = { audio: "♪ ", video: "▸ " }[item.kind] ?? "";
-  const words = item.kind === "text" ? item.text : item.label;
-  return make("span", { className: `word ${size}`, title: item.label }, sign + words);
+  const name = item.kind === "text" ? item.text : item.label;
+  return make("span", { className: `word ${size}`, title: item.label }, sign + name);
 }

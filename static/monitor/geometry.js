@@ -48,7 +48,7 @@ export function neighbours(all, i) {
     .filter((one) => one.j !== i).sort((one, other) => one.far - other.far).slice(0, NEAREST);
 }
 
-// The item to go to from `from` when an arrow key is pressed: near, and in that direction.
+// The item that an arrow key moves the focus to: near `from`, and in that direction.
 export function towards(points, from, [dx, dy]) {
   let [best, least] = [null, Infinity];
   points.forEach(([x, y], i) => {

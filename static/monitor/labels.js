@@ -1,4 +1,4 @@
-// How items are shown in a drawing: images by their shape, others by their names, as large as there is room.
+// How items are shown on a map: images in their proportions, others by name, as large as there is room.
 
 import { called, pictured } from "./format.js";
 
@@ -9,10 +9,10 @@ const canvas = document.createElement("canvas").getContext("2d");
 let family = "";
 let round = 0;
 
-// Changes when more is known about the shapes of images: drawings made before are out of date.
+// Changes when the shapes of more images have become known, so that earlier drawings are out of date.
 export const shapesKnown = () => round;
 
-// Makes the items known that are drawn together; calls `again` when the shapes of their images have become known.
+// Registers the items that are drawn together; calls `again` once the shapes of their images are known.
 export function introduce(items, again) {
   if (together.items !== items) Object.assign(together, { items, starts: new Map() });
   const wanted = items.filter((item) => pictured(item) && !shapes.has(item.address));
@@ -35,7 +35,7 @@ const SIGNS = { audio: "♪ ", video: "▸ " };
 const fullName = (item) => (SIGNS[item.kind] ?? "") + called(item);
 const cut = (name, most) => `${[...name].slice(0, most - 1).join("").trimEnd()}…`;
 
-// How many names begin alike if they are cut after so many letters.
+// How many names have the same beginning when cut to `most` characters.
 function startsAt(most) {
   if (!together.starts.has(most)) {
     const counts = new Map();
@@ -48,7 +48,7 @@ function startsAt(most) {
   return together.starts.get(most);
 }
 
-// Names that are too long lose their end, or their middle where others begin alike.
+// Long names are cut at the end, or in the middle where other names begin the same way.
 function named(item, most) {
   const name = fullName(item);
   const letters = [...name];
@@ -59,7 +59,7 @@ function named(item, most) {
   return `${letters.slice(0, most - 1 - end).join("").trimEnd()}…${letters.slice(-end).join("").trimStart()}`;
 }
 
-// Boxes of equal area for images of `size`, and of text in `font` pixels with at most `most` letters for others.
+// Boxes of equal area for images of `size`, and of text in `font` pixels with at most `most` characters for others.
 export function boxOf(item, { size, font, most }) {
   if (pictured(item)) {
     const root = Math.sqrt(shapeOf(item));

@@ -1,4 +1,4 @@
-// Items along one axis: each above its coordinate, in as many rows as it takes, so that all can be read.
+// Items along one axis: each above its coordinate, in as many rows as are needed to keep all legible.
 /* global d3 */
 
 import { called, decimal } from "./format.js";
@@ -8,7 +8,7 @@ import { rowsOf } from "./placing.js";
 
 const SIZES = [58, 48, 40, 32, 26, 22];
 const NARROW = 720; // pixels: here the tightest style is better than a drawing as high as the page
-// On paper, print is sharp enough for smaller letters (6 points), and a page must hold several dimensions.
+// Print is sharp enough for smaller type (6 points), and a page must hold several dimensions.
 const ON_PAPER = [{ size: 20, font: 9, most: 10 }, { size: 18, font: 8, most: 9 }];
 const EDGE = 14;
 const BELOW = 38; // numbers and the axis's name
@@ -30,7 +30,7 @@ function laidOut(xs, items, width, height, paper) {
   return found;
 }
 
-// `halves`: half of each item's interval, or null. Gives the marks and names of the items, for those who want to listen to them.
+// `halves`: half of each item's interval, or null. Returns the marks and names of the items, so that callers can add listeners.
 export function draw(place, { values, items, chosen, label, height, filled = false, paper = false, halves = null, shown = [], pointed = null, move = (one) => one }) {
   const width = Math.max(240, Math.floor(place.clientWidth));
   const [least, most] = d3.extent(values);
@@ -39,7 +39,7 @@ export function draw(place, { values, items, chosen, label, height, filled = fal
   const x = d3.scaleLinear([least - wide, most === least ? least + 1 : most + wide], [EDGE, width - EDGE]);
   const xs = values.map(x);
   const { boxes, lefts, rows, step, high } = laidOut(xs, items, width, height - BELOW, paper);
-  // Where the height is given, names of rows for which there is no room are seen only when their marks are pointed at.
+  // Where the height is fixed, names in rows that do not fit are shown only while their marks are pointed at.
   const last = filled ? Math.floor((height - BELOW - 16) / step) : Infinity;
   const used = Math.min(high, last * step + 16);
   const all = filled ? height : high + BELOW;
@@ -74,7 +74,7 @@ function scale(layer, x, width, base, label) {
   layer.selectAll("text.title").data([label]).join("text").attr("class", "title").attr("x", width - 2).attr("y", base + 33).attr("text-anchor", "end").text(`${label} →`);
 }
 
-// What a line says to those who cannot see it: every item in order.
+// Text alternative of a line: every item in order.
 export function spoken(values, items, what) {
   const order = items.map((item, i) => [values[i], called(item)]).sort((one, other) => one[0] - other[0]);
   return `${what}, from low to high: ${order.map(([value, name]) => `${name} ${decimal(value, 1)}`).join(", ")}.`;

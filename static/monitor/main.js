@@ -1,9 +1,9 @@
-// The monitor: asks every three seconds whether something is new, and brings the page up to date.
+// The monitor: polls for new data every three seconds and updates the page.
 
 import * as charts from "./charts.js";
 import * as controls from "./controls.js";
 import * as drawer from "./drawer.js";
-import { byId, bytes, clock, count, decimal, make, range, say, seconds, share } from "./format.js";
+import { byId, bytes, clock, count, decimal, make, plural, range, say, seconds, share } from "./format.js";
 import * as participants from "./participants.js";
 import * as pictures from "./pictures.js";
 
@@ -28,12 +28,12 @@ async function ask() {
     } else if (reply.status !== 304) throw Object.assign(new Error(String(reply.status)), await reply.json().catch(() => ({})));
     byId("connection").hidden = true;
   } catch (error) {
-    const since = page.data ? ` What you see is from ${clock(page.data.at)}.` : "";
-    say(byId("connection"), `${error.problem || "The server does not answer; trying again."}${since}`);
+    const since = page.data ? ` Last update: ${clock(page.data.at)}.` : "";
+    say(byId("connection"), `${error.problem || "Can’t reach the server; retrying."}${since}`);
     byId("connection").hidden = false;
   } finally {
     page.asking = false;
-    // Nobody looks at a hidden page.
+    // A hidden page need not be up to date.
     if (!document.hidden) page.timer = setTimeout(ask, EVERY_MS);
   }
 }
@@ -76,7 +76,7 @@ function where(data) {
   say(byId("explanation"), data.explanation);
   say(byId("predicted"), data.predicted);
   say(byId("forecast"), data.to_stop.words);
-  say(byId("reason"), data.status === "stopped" && data.reason ? `Why it ended: ${data.reason}` : "");
+  say(byId("reason"), data.status === "stopped" && data.reason ? `Reason for stopping: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
   say(byId("budget"), `of ${count(data.budget)}`);
   const inside = [`${count(data.fitted)} in the model`];
@@ -86,7 +86,7 @@ function where(data) {
   byId("spent").value = Math.min(1, data.answers / data.budget);
   const who = data.participants;
   say(byId("people-now"), count(who.under_way));
-  const parts = [`${count(who.finished)} finished`, `${count(who.left)} left`];
+  const parts = [`${count(who.finished)} finished`, `${count(who.left)} dropped out`];
   if (who.declined) parts.push(`${count(who.declined)} declined`);
   if (who.excluded) parts.push(`${count(who.excluded)} excluded`);
   say(byId("people"), parts.join(" · "));
@@ -97,7 +97,7 @@ function where(data) {
   levers(data.status, data.begun);
 }
 
-// A rate below one a minute is easier to read by the hour.
+// Rates below one per minute are easier to read per hour.
 function pace({ per_minute: rate, pace_minutes: window, status }) {
   const slow = rate != null && rate < 1;
   const shown = slow ? 60 * rate : rate;
@@ -129,21 +129,22 @@ function levers(status, begun) {
 }
 
 function machine(data) {
-  const worker = { alive: `at work, heard of ${data.beat_seconds} s ago`, silent: `silent for ${data.beat_seconds} s`, unknown: "not heard of yet" }[data.worker];
+  const worker = { alive: `running, last heartbeat ${data.beat_seconds} s ago`, silent: `no heartbeat for ${data.beat_seconds} s`, unknown: "no heartbeat yet" }[data.worker];
+  const doing = data.doing === "waiting" ? "idle" : data.doing;
   const rows = [
-    ["Worker", worker + (data.doing ? ` (${data.doing})` : ""), data.worker === "silent"],
-    ["Behind by", `${count(data.lag_answers)} answers`, data.lag_answers > 200],
-    ["Questions ready", `${count(data.ready)}, ${count(data.out)} with people`],
-    ["Without a model's choice", `${count(data.fallback)} of the last 500 questions`, data.fallback > 100],
-    ["Last refit", seconds(data.seconds.refit)],
-    ["Last audit", seconds(data.seconds.audit)],
-    ["Choosing questions", seconds(data.seconds.select)],
-    ["Random questions", share(data.random_share)],
+    ["Worker", worker + (doing ? ` (${doing})` : ""), data.worker === "silent"],
+    ["Backlog", `${plural(data.lag_answers, "answer")} waiting`, data.lag_answers > 200],
+    ["Questions", `${count(data.ready)} ready, ${count(data.out)} in progress`],
+    ["Random fallback questions", `${count(data.fallback)} of the last 500`, data.fallback > 100],
+    ["Latest refit", seconds(data.seconds.refit)],
+    ["Latest audit", seconds(data.seconds.audit)],
+    ["Question selection", seconds(data.seconds.select)],
+    ["Share of random questions", share(data.random_share)],
     ["Model", `version ${count(data.version)}`],
     ["Restarts", count(data.restarts), data.restarts > 0],
     ["Database", bytes(data.bytes)],
-    ["Last backup", data.backup_at == null ? "none yet" : clock(data.backup_at)],
-    ["Trouble", data.trouble || "none", Boolean(data.trouble)],
+    ["Latest backup", data.backup_at == null ? "none yet" : clock(data.backup_at)],
+    ["Errors", data.trouble || "none", Boolean(data.trouble)],
   ];
   const list = byId("machine-list");
   const key = JSON.stringify(rows);
@@ -157,7 +158,7 @@ function log(events) {
   const key = JSON.stringify(events);
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  list.replaceChildren(...(events.length ? events.map(entry) : [make("li", {}, "Nothing has been decided yet.")]));
+  list.replaceChildren(...(events.length ? events.map(entry) : [make("li", {}, "No decisions yet.")]));
 }
 
 function entry(one) {

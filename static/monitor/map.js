@@ -1,4 +1,4 @@
-// The map of items: its controls, what is chosen, and what is told about it; plane.js and line.js draw it.
+// The map of items: its controls, the selected item and its details; plane.js and line.js draw it.
 /* global d3 */
 
 import { byId, called, count, decimal, make, plural, reduced, say, thumbnail } from "./format.js";
@@ -14,7 +14,7 @@ const place = () => byId("map-chart");
 export const coordinates = (data) => coordinatesOf(data, principal());
 export const chosen = () => state.chosen;
 
-// Calls `again` when another item is chosen.
+// Calls `again` when another item is selected.
 export function listen(again) {
   state.again = again;
 }
@@ -80,7 +80,7 @@ function onLine(data, all, shown, move) {
   const halves = data.spread ? values.map((_, i) => interval(data, i, principal(), 0)) : null;
   const drawn = line.draw(place(), { values, items: state.items, chosen: state.chosen, label: "Dimension 1 (model units)", height: place().clientHeight, filled: true, halves, shown: [...shown], pointed: state.pointed, move });
   drawn.svg.attr("aria-label", `${plural(state.items.length, "item")} along one dimension.`);
-  say(byId("map-words"), `Each item is above its coordinate; rows only keep them apart. ${unfit(drawn.missing, "enlarge")}`.trim());
+  say(byId("map-words"), `Each item is above its coordinate; height has no meaning. ${unfit(drawn.missing, "enlarge the map")}`.trim());
   return drawn;
 }
 
@@ -90,14 +90,14 @@ function onPlane(data, all, { a, b }, every, shown, move) {
   const drawn = plane.draw(place(), { data, points, items: state.items, a, b, principal: principal(), chosen: state.chosen, pointed: state.pointed, shown, all: every, move, again });
   drawn.svg.attr("aria-label", `Map of ${plural(state.items.length, "item")}, dimensions ${a + 1} and ${b + 1}.`);
   linkNeighbours(drawn.svg, drawn.rows, all, move);
-  const words = [];
-  if (data.rank > 2) words.push("Items that look close may lie apart in dimensions not shown.");
-  if (drawn.missing) words.push(unfit(drawn.missing, "zoom in or enlarge"));
-  say(byId("map-words"), words.join(" "));
+  const notes = [];
+  if (data.rank > 2) notes.push("Items that look close may be far apart on dimensions not shown.");
+  if (drawn.missing) notes.push(unfit(drawn.missing, "zoom in or enlarge the map"));
+  say(byId("map-words"), notes.join(" "));
   return drawn;
 }
 
-const unfit = (many, advice) => (many ? `${plural(many, "name does", "names do")} not fit: ${advice} the map.` : "");
+const unfit = (many, advice) => (many ? `${plural(many, "name does", "names do")} not fit: ${advice}.` : "");
 
 function linkNeighbours(svg, rows, all, move) {
   const from = rows[state.chosen];
@@ -106,7 +106,7 @@ function linkNeighbours(svg, rows, all, move) {
     .attr("x1", () => from.x).attr("y1", () => from.y).attr("x2", (one) => rows[one.j].x).attr("y2", (one) => rows[one.j].y);
 }
 
-// What is pointed at or has the focus shows its uncertainty; nothing else changes.
+// An item shows its uncertainty while it is pointed at or has the focus.
 function point(i) {
   if (state.pointed === i) return;
   state.pointed = i;
@@ -142,7 +142,7 @@ function inspect(all = []) {
   const own = byId("inspector");
   const i = state.chosen;
   if (i === null || !all[i]) {
-    own.replaceChildren(make("p", { className: "lead" }, "Choose an item to see its nearest neighbours, its uncertainty and how often it was asked about."));
+    own.replaceChildren(make("p", { className: "lead" }, "Select an item to see its nearest neighbours, its uncertainty and how often it appeared."));
     return;
   }
   const item = state.items[i];
@@ -160,7 +160,7 @@ function inspect(all = []) {
     thumbnail(item, "large"),
     make("h3", { dir: "auto" }, called(item)),
     make("p", { className: "lead" }, `Anchor in ${plural(anchor, "question")}, option in ${count(option)}.`),
-    make("h4", {}, "Nearest, with distance"),
+    make("h4", {}, "Nearest neighbours (distance)"),
     make("ol", { className: "nearest" }, ...list),
   );
 }

@@ -1,16 +1,16 @@
-// Items in a drawing: a mark at the true position, an image or a name on it or beside it, a leader between the two.
+// Items on a map: a mark at the estimated position, an image or name on it or beside it, and a leader between the two.
 
 import { called } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const at = (row) => `translate(${row.x},${row.y})`;
 const beside = (row) => `translate(${row.x + (row.offset ?? row.aside)[0]},${row.y + (row.offset ?? row.aside)[1]})`;
-// From below to above; what is heard is the item with its whole name, what is seen beside it may be cut.
+// From bottom to top. Screen readers get an item's full name; the visible one may be cut.
 export const LAYERS = ["names", "pins", "marks"];
 
-// `rows`: `{ i, item, x, y, box, aside, offset, end }` each; `offset` is where the label's centre lies from the mark
-// (none: there is no room, and it is seen `aside` when its mark is pointed at), `end` where its leader ends. `move`
-// wraps what changes gently.
+// `rows`: `{ i, item, x, y, box, aside, offset, end }` each; `offset` is the position of the label's centre relative to
+// the mark (none: there is no room, and it is shown at `aside` while its mark is pointed at), `end` where its leader ends.
+// `move` wraps a selection whose changes are animated.
 export function drawMarks(svg, rows, { chosen, pointed, move }) {
   const names = svg.select(".names").attr("aria-hidden", "true").selectAll("g.name").data(rows, (row) => row.i).join((enter) => enter.append("g").attr("class", "name").attr("transform", beside));
   const pins = svg.select(".pins").selectAll("g.pin").data(rows, (row) => row.i).join((enter) => {
@@ -53,7 +53,7 @@ function fill(label, { item, box: { w, h, font, text } }) {
   for (const [name, value] of Object.entries(wanted)) if (own.getAttribute(name) !== String(value)) own.setAttribute(name, value);
 }
 
-// Marks that can be reached by Tab (one of them) and by arrows (all), pointed at and chosen.
+// Makes marks focusable (one by Tab, all by arrow keys), hoverable and selectable.
 export function interactive({ marks, names }, { active, chosen, spoken, point, choose, key }) {
   for (const one of [marks, names])
     one.on("click", (event, row) => choose(row.i)).on("pointerenter", (event, row) => point(row.i)).on("pointerleave", () => point(null));

@@ -1,4 +1,4 @@
-// The table of participants: sorted, searched and filtered as the reader wants it, also while it is updated.
+// The table of participants; sorting, search and filters survive updates.
 
 import { byId, count, make, say, share } from "./format.js";
 
@@ -43,7 +43,7 @@ export function start(steers, open) {
   for (const button of document.querySelectorAll("#participants .sort"))
     button.addEventListener("click", () => {
       const name = button.closest("th").dataset.sort;
-      // Up, down, and back to the order that asks for attention.
+      // Ascending, descending, and back to flagged participants first.
       if (view.sort !== name) again({ sort: name, descending: false });
       else again(view.descending ? { sort: "", descending: false } : { descending: true });
     });
@@ -61,11 +61,11 @@ export function start(steers, open) {
 
 function matches(one, names) {
   if (!view.search) return true;
-  const said = [`p${one.id}`, one.external ?? "", one.feedback, one.excluded ? "excluded" : "", one.simulated ? "simulated" : "", ...one.flags.map((flag) => names[flag])];
-  // A number alone, or P with one, is a participant's name: P1 does not ask for P12.
+  const texts = [`p${one.id}`, one.external ?? "", one.feedback, one.excluded ? "excluded" : "", one.simulated ? "simulated" : "", ...one.flags.map((flag) => names[flag])];
+  // A number, with or without P, is a participant's name: P1 does not match P12.
   if (/^p?\d+$/.test(view.search) && one.id === Number(view.search.replace("p", ""))) return true;
   if (/^p\d+$/.test(view.search)) return known(one).toLowerCase() === view.search;
-  return said.some((text) => text.toLowerCase().includes(view.search));
+  return texts.some((text) => text.toLowerCase().includes(view.search));
 }
 
 function sorted(rows) {
@@ -84,8 +84,8 @@ export function draw(data) {
   const found = sorted(data.rows.filter((one) => FILTERS[view.filter](one) && matches(one, data.names)));
   const shown = found.slice(0, view.shown);
   const order = view.sort ? "" : ", flagged and latest first";
-  const of = data.rows.length < data.all ? ` (of ${count(data.all)}; all are in the export)` : "";
-  say(byId("participant-count"), found.length ? `${count(shown.length)} of ${count(found.length)} shown${order}${of}` : `No participant${view.search ? " matches" : ""}${of}`);
+  const of = data.rows.length < data.all ? ` (of ${count(data.all)}; the export has all)` : "";
+  say(byId("participant-count"), found.length ? `${count(shown.length)} of ${count(found.length)} shown${order}${of}` : `${view.search ? "No participant matches" : "No participants"}${of}`);
   const more = byId("more-participants");
   more.hidden = shown.length === found.length;
   say(more, `Show ${count(Math.min(MORE, found.length - shown.length))} more`);
@@ -130,7 +130,7 @@ function row(one, { names }) {
   return made;
 }
 
-// The button that leaves a participant out, or takes them back in; controls.js asks first.
+// The button that excludes or restores a participant; controls.js asks for confirmation.
 export function act(one, place) {
   const name = one.excluded ? "restore" : "exclude";
   const label = one.excluded ? "Restore" : "Exclude";

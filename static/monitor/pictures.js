@@ -1,4 +1,4 @@
-// The pictures that the monitor and a report have in common: dimensions, criteria, accuracy, spectrum, map, axes.
+// Charts shared by the monitor and the report: dimensions, criteria, accuracy, spectrum, map, axes.
 
 import * as axes from "./axes.js";
 import * as charts from "./charts.js";
@@ -7,24 +7,24 @@ import { introduce } from "./labels.js";
 import * as map from "./map.js";
 import { save } from "./save.js";
 
-// `shown` is the map to be drawn, if it is not the newest; `again` draws everything once more; `atOnce`: nothing moves.
+// `shown` is the map to draw, if not the latest; `again` redraws everything; `atOnce`: without animation.
 export function draw(data, items, again, shown = data.map, atOnce = false) {
   introduce(items, again);
   fitScreen();
-  words("dimensions", data.dimensions.words);
+  describe("dimensions", data.dimensions.words);
   say(byId("compared"), data.dimensions.compared);
   charts.evidence(byId("evidence-chart"), data.dimensions);
   charts.ranks(byId("rank-chart"), data.dimensions);
   stopping(data.stopping);
-  words("accuracy", data.accuracy.words);
+  describe("accuracy", data.accuracy.words);
   charts.accuracy(byId("accuracy-chart"), data.accuracy);
-  words("spectrum", data.spectrum.words);
+  describe("spectrum", data.spectrum.words);
   charts.spectrum(byId("spectrum-chart"), data.spectrum);
   map.draw(shown, items, atOnce);
   axes.draw(map.coordinates(data.map), items, map.chosen(), map.choose);
 }
 
-// What is left of the screen below the headline: the evidence and the map are made to fit into it, if they can.
+// Fits the evidence and the map into the screen below the headline, where that is possible.
 function fitScreen() {
   const grid = document.querySelector(".monitor .grid");
   if (!grid) return;
@@ -32,7 +32,7 @@ function fitScreen() {
   if (grid.style.getPropertyValue("--room") !== room) grid.style.setProperty("--room", room);
 }
 
-// Calls `again` whenever the reader asks for another view, or the window has another size.
+// Calls `again` when another view is selected or the window is resized.
 export function listen(again) {
   for (const id of ["axis-x", "axis-y", "frame", "ellipses"]) byId(id).addEventListener("change", again);
   map.listen(again);
@@ -65,10 +65,10 @@ async function keep(button) {
   }
 }
 
-const words = (id, text) => say(byId(id).querySelector("[data-words]"), text);
+const describe = (id, text) => say(byId(id).querySelector("[data-words]"), text);
 
 function stopping(data) {
-  words("stopping", data.missing);
+  describe("stopping", data.missing);
   const list = byId("criteria");
   const key = JSON.stringify(data.criteria);
   if (list.dataset.key === key) return;

@@ -1,4 +1,4 @@
-// Where labels and images go so that none covers another: pure geometry, no drawing.
+// Places labels and images so that they do not overlap: pure geometry, no drawing.
 
 const CELL = 3; // pixels; boxes keep at least this precision of distance from each other
 const RING_STEP = 8;
@@ -17,7 +17,7 @@ export function rowsOf(boxes, gap = 4) {
   return { rows, count: ends.length };
 }
 
-// Which parts of a drawing are taken.
+// Keeps track of which parts of a drawing are occupied.
 function board(width, height) {
   const [columns, lines] = [Math.ceil(width / CELL), Math.ceil(height / CELL)];
   const taken = new Uint8Array(columns * lines);
@@ -39,7 +39,7 @@ function board(width, height) {
   };
 }
 
-// Places to try for a box around its mark, nearest first, as offsets of its centre.
+// Candidate positions of a box around its mark, nearest first, as offsets of its centre.
 function* offsets({ w, h, beside }, reach) {
   if (!beside) yield [0, 0];
   else {
@@ -57,9 +57,9 @@ function* offsets({ w, h, beside }, reach) {
 }
 
 // An offset for every box: `{ x, y, w, h, beside }`, with its mark at (x, y); null where there is no room for it.
-// Boxes `beside` their marks (names) keep clear of all such marks; the others (images) lie on their own. What was good
-// `before` is kept while it is nearly as near as the best, so that nothing jumps without need. Names lie at most
-// `longest` from their marks.
+// Boxes `beside` their marks (names) avoid all such marks; the others (images) cover their own. The offset `before` is
+// kept while it is nearly as short as the best one, so that labels do not jump. Names are at most `longest` from their
+// marks.
 export function offsetsOf(boxes, width, height, before, longest, mark = 4) {
   const room = board(width, height);
   for (const one of boxes) if (one.beside) room.add(one.x - mark, one.y - mark, 2 * mark, 2 * mark, 1);
@@ -74,7 +74,7 @@ export function offsetsOf(boxes, width, height, before, longest, mark = 4) {
   });
 }
 
-// From a mark to the box that belongs to it: where a leader ends, or null where it would be too short to see.
+// Where the leader from a mark to its box ends, or null where it would be too short to see.
 export function leader([dx, dy], w, h) {
   const end = [Math.max(dx - w / 2, Math.min(0, dx + w / 2)), Math.max(dy - h / 2, Math.min(0, dy + h / 2))];
   return Math.hypot(...end) > 9 ? end : null;

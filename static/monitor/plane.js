@@ -1,4 +1,4 @@
-// Two dimensions of the map: marks at the true positions, labels that keep clear of each other, axes with numbers.
+// Two dimensions of the map: marks at the estimated positions, labels that do not overlap, axes with numbers.
 /* global d3 */
 
 import { ellipse } from "./geometry.js";
@@ -7,18 +7,18 @@ import { drawMarks, LAYERS } from "./marks.js";
 import { leader, offsetsOf } from "./placing.js";
 
 const MARGIN = { left: 40, right: 14, top: 14, bottom: 40 };
-const MOST_ZOOM = 8;
+const MAX_ZOOM = 8;
 const [LARGEST, SMALLEST] = [64, 14];
-// Images are made smaller until they need not move farther than this on average, in parts of their size.
+// Images shrink until their mean shift is at most this share of their size.
 const MAX_SHIFT = 0.4;
-// A name farther from its mark than this is hardly taken for the mark's any more.
+// A name farther from its mark than this no longer seems to belong to it.
 const MAX_LEADER = 90;
 const STEPS = 9;
-// With more items than this there is no use in trying generous styles.
+// With more items than this, generous styles never fit.
 const MANY = 250;
 const view = { frame: null, zoom: null, behaviour: null, offsets: new Map(), key: "", places: "", best: null, moving: false };
 
-// The frame of the drawing changes only when it must: otherwise everything would always move a little.
+// The frame changes only when it must, so that the map does not keep shifting slightly.
 function steady(points, extents, width, height, key) {
   const [xs, ys] = [d3.extent(extents.flatMap((one) => one.x)), d3.extent(extents.flatMap((one) => one.y))];
   const room = 0.88;
@@ -31,7 +31,7 @@ function steady(points, extents, width, height, key) {
   return view.frame;
 }
 
-// Ellipses belong to what must not be cut; those of items that are hardly known yet would leave no room for the rest.
+// Ellipses must be visible as a whole, but very uncertain items must not shrink the rest of the map.
 function reach(points, shapes) {
   const [xs, ys] = [d3.extent(points, (one) => one[0]), d3.extent(points, (one) => one[1])];
   const most = 0.35 * Math.max(xs[1] - xs[0], ys[1] - ys[0]);
@@ -41,11 +41,11 @@ function reach(points, shapes) {
   });
 }
 
-// Ctrl and wheel, two fingers, or the buttons; dragging moves what was magnified.
+// Zooms by Ctrl and wheel, by two fingers, or by the buttons; dragging pans a zoomed map.
 function zoomable(svg, width, height, again) {
   view.zoom ??= d3.zoomIdentity;
   view.behaviour = d3.zoom()
-    .scaleExtent([1, MOST_ZOOM])
+    .scaleExtent([1, MAX_ZOOM])
     .translateExtent([[0, 0], [width, height]])
     .extent([[0, 0], [width, height]])
     .filter((event) => (event.type === "wheel" ? event.ctrlKey : event.touches ? event.touches.length > 1 : event.type === "mousedown" && view.zoom.k > 1))
@@ -95,8 +95,8 @@ function search(rows, width, height) {
   return best;
 }
 
-// A style stays while it is good: letters and images should not change their size whenever an item moves a little. While
-// somebody drags or zooms there is no time to try others.
+// A style is kept while it fits, so that labels do not change size whenever an item moves a little. While the reader drags
+// or zooms there is no time to try others.
 function labelled(rows, width, height, key) {
   const inside = [width - MARGIN.left - 4, height - MARGIN.bottom - 4];
   const places = JSON.stringify(rows.map((row) => [row.i, Math.round(row.x), Math.round(row.y)]));
@@ -112,7 +112,7 @@ function labelled(rows, width, height, key) {
   return best;
 }
 
-// `shown`: items whose ellipses are drawn. Gives the marks and names of the items and how many names found no room.
+// `shown`: items whose ellipses are drawn. Returns the marks and names of the items and how many names did not fit.
 export function draw(place, { data, points, items, a, b, principal, chosen, pointed, shown, all, move, again }) {
   const [width, height] = [Math.max(260, Math.floor(place.clientWidth)), Math.max(240, Math.floor(place.clientHeight))];
   const shapes = points.map((_, i) => ellipse(data, i, principal, a, b));

@@ -1,10 +1,10 @@
-// Drawings as files that need nothing else: colours of paper, images inside, text as wide as it was measured.
+// Saves drawings as self-contained files: light colours, embedded images, text of fixed width.
 
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linejoin", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
 const SVG = "http://www.w3.org/2000/svg";
 const PNG_SCALE = 3;
 
-// A copy of an <svg> with everything that it needs written into it.
+// A copy of an <svg> with its styles and images embedded.
 async function standalone(svg, title) {
   const place = document.createElement("div");
   place.className = "on-paper unseen";
@@ -15,10 +15,10 @@ async function standalone(svg, title) {
   try {
     const { width, height } = svg.viewBox.baseVal;
     const parts = [copy, ...copy.querySelectorAll("*")];
-    // All are looked at before any is changed: how one looks depends on the classes of others.
+    // Read all styles before changing any: they depend on the classes of other elements.
     const looks = parts.map(looksOf);
     parts.forEach((one, n) => dress(one, looks[n]));
-    // Other fonts on another computer must not make names longer than the room they have.
+    // Other computers may have wider fonts; names must not grow beyond the space they have.
     for (const text of copy.querySelectorAll("text")) {
       const long = text.getComputedTextLength();
       if (long > 0) for (const [name, value] of Object.entries({ textLength: long.toFixed(1), lengthAdjust: "spacingAndGlyphs" })) text.setAttribute(name, value);
@@ -74,7 +74,7 @@ async function painted({ text, width, height }) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-// Gives the browser a file `name.kind` to keep; kind is svg or png.
+// Downloads the drawing as `name.kind`; kind is svg or png.
 export async function save(svg, kind, name, title) {
   const made = await standalone(svg, title);
   const blob = kind === "png" ? await painted(made) : new Blob([made.text], { type: "image/svg+xml" });

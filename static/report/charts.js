@@ -1,17 +1,17 @@
-// Charts that only a report has: how collection went, and how well people answered.
+// Charts that only a report has: collection over time and response quality.
 /* global Plot, d3 */
 
 import { draw, grid, percent, scale } from "../monitor/charts.js";
-import { count } from "../monitor/format.js";
+import { count, plural } from "../monitor/format.js";
 
 const DAY_MS = 86400000;
-const SIGNS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "reopened", start: "started", exclude: "excluded", restore: "restored" };
+const EVENTS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "reopened", start: "started", exclude: "excluded", restore: "restored" };
 
 export function collected(place, data) {
   const rows = data.at.map((at, i) => ({ at: new Date(at), answers: data.answers[i] }));
   const events = data.events.map((one) => ({ ...one, at: new Date(one.at) }));
-  const words = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
-  draw(place, words, rows.length ? data : null, () => ({
+  const description = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
+  draw(place, description, rows.length ? data : null, () => ({
     marginRight: 24,
     x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(rows.at(-1).at - rows[0].at < 2 * DAY_MS ? "%H:%M" : "%-d %b") },
     y: scale("answers collected", { zero: true, nice: true }),
@@ -21,19 +21,19 @@ export function collected(place, data) {
       Plot.areaY(rows, { x: "at", y: "answers", fill: "var(--blue)", fillOpacity: 0.12 }),
       Plot.line(rows, { x: "at", y: "answers", stroke: "var(--blue)", strokeWidth: 2.5 }),
       Plot.ruleX(events, { x: "at", stroke: "currentColor", strokeOpacity: 0.25, strokeDasharray: "3 3" }),
-      Plot.dot(events, { x: "at", y: "answers", r: 4.5, fill: "var(--vermillion)", stroke: "var(--card)", strokeWidth: 1.5, title: (one) => `${SIGNS[one.kind]} at ${count(one.answers)} answers` }),
+      Plot.dot(events, { x: "at", y: "answers", r: 4.5, fill: "var(--vermillion)", stroke: "var(--card)", strokeWidth: 1.5, title: (one) => `${EVENTS[one.kind]} at ${plural(one.answers, "answer")}` }),
     ],
   }));
 }
 
 const SHARES = {
-  catch: "catch trials right",
+  catch: "catch trials correct",
   consistency: "repeat consistency",
-  agreement: "agrees with map",
-  side: "left side",
+  agreement: "agreement with map",
+  side: "left option chosen",
 };
 
-// People with nearly the same share are one dot, the larger the more there are; flagged ones stand out.
+// Participants with nearly the same share are drawn as one dot, whose area grows with their number.
 const STEP = 0.025;
 
 function gathered(rows) {
@@ -41,23 +41,23 @@ function gathered(rows) {
   for (const one of rows)
     for (const name of Object.keys(SHARES)) {
       if (one[name] == null) continue;
-      const state = one.excluded ? "excluded" : one.flags.includes(name) ? "flagged" : "fine";
+      const state = one.excluded ? "excluded" : one.flags.includes(name) ? "flagged" : "not flagged";
       const value = Math.round(one[name] / STEP) * STEP;
       const key = `${name} ${value} ${state}`;
       if (!dots.has(key)) dots.set(key, { measure: SHARES[name], value, state, people: 0 });
       dots.get(key).people += 1;
     }
-  const order = ["fine", "flagged", "excluded"];
+  const order = ["not flagged", "flagged", "excluded"];
   return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.people - one.people);
 }
 
 export function people(place, rows) {
   const dots = gathered(rows);
   const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
-  const fill = { fine: "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
+  const fill = { "not flagged": "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
   const most = Math.max(1, ...dots.map((one) => one.people));
-  const words = `Measures of quality of ${count(rows.length)} participants; the numbers are in the table of participants.`;
-  draw(place, words, dots.length ? rows : null, () => ({
+  const description = `Response quality of ${plural(rows.length, "participant")}; the numbers are in the table of participants.`;
+  draw(place, description, dots.length ? rows : null, () => ({
     height: 48 + 44 * measures.length,
     marginLeft: 132,
     marginRight: 24,
@@ -77,7 +77,7 @@ export function people(place, rows) {
         fillOpacity: (one) => (one.state === "excluded" ? 0.6 : 0.75),
         stroke: (one) => (one.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
         strokeWidth: (one) => (one.state === "excluded" ? 2 : 1),
-        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${count(one.people)} ${one.people === 1 ? "participant" : "participants"}, ${one.state}`,
+        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${plural(one.people, "participant")}, ${one.state}`,
       }),
     ],
   }));

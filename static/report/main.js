@@ -1,6 +1,6 @@
-// A report: draws the pictures from the numbers that the page carries. Without it, tables tell the same.
+// The report's script: draws the charts from the data in the page. Without scripts, tables have the same numbers.
 
-import { byId, count, say } from "../monitor/format.js";
+import { byId, plural, say } from "../monitor/format.js";
 import * as pictures from "../monitor/pictures.js";
 import * as charts from "./charts.js";
 
@@ -12,7 +12,7 @@ const show = () => draw(false);
 function draw(atOnce) {
   const moment = slider ? data.moments[Number(slider.value)] : null;
   pictures.draw(data.shown, data.items, show, moment?.map ?? data.shown.map, atOnce);
-  if (moment) say(byId("moment-words"), `${count(moment.answers)} answers`);
+  if (moment) say(byId("moment-words"), plural(moment.answers, "answer"));
   charts.collected(byId("collected-chart"), data.collected);
   charts.people(byId("people-chart"), data.people);
 }
@@ -24,16 +24,16 @@ async function copy(button) {
     say(button, "Copied");
   } catch {
     getSelection().selectAllChildren(place);
-    say(button, "Selected: copy it with your keyboard");
+    say(button, "Selected; copy it with your keyboard");
   }
 }
 
-// Numbers behind pictures are folded away once there are pictures; on paper other parts unfold.
+// Tables behind charts are collapsed once these are drawn; all other parts are expanded for printing.
 function unfolded() {
   return [...document.querySelectorAll("details:not(.numbers, .explained, [open])")];
 }
 
-// Pictures are drawn once more as wide as the paper: shrunk ones could not be read.
+// Charts are redrawn at the width of the paper: scaled down, they would be illegible.
 const opened = [];
 addEventListener("beforeprint", () => {
   opened.push(...unfolded());

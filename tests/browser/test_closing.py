@@ -140,7 +140,7 @@ def test_enter_returns_only_where_there_is_no_code_to_copy(window, serve, tmp_pa
     walk.until("finished")
     walk.page.keyboard.press("Enter")
     if code:
-        # Any effect of the click would come before this.
+        # Any effect of the key press would come before this.
         walk.page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
         assert walk.kind == "finished"
     else:

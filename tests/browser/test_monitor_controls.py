@@ -100,7 +100,7 @@ def test_at_a_stop_people_in_the_middle_finish_and_newcomers_are_told(chromium, 
 
 
 def test_the_budget_and_the_questions_of_each(chromium, server, desk):
-    confirm(desk, "Questions each", "Change", trials="3")
+    confirm(desk, "Trials per participant", "Change", trials="3")
     confirm(desk, "Budget", "Change", answers="3", participants="0")
     expect(desk.locator("#budget")).to_have_text("of 3")
     page = participant(chromium, server)
@@ -149,4 +149,4 @@ def test_cancel_changes_nothing(server, desk):
     desk.get_by_role("button", name="Stop now", exact=True).click()
     desk.locator("dialog[open]").get_by_role("button", name="Cancel").click()
     expect(desk.locator("dialog[open]")).to_have_count(0)
-    expect(desk.locator("#log")).to_contain_text("Nothing has been decided yet")
+    expect(desk.locator("#log")).to_contain_text("No decisions yet")

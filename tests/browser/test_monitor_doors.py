@@ -42,8 +42,8 @@ def test_wrong_passwords_are_told_so_and_then_made_to_wait(chromium, server):
 
 def test_a_link_is_shared_and_revoked(chromium, server):
     page = monitor(chromium, server.address, "words")
-    page.get_by_role("button", name="Make a link for looking").click()
-    answer(page, "Make the link", label="the wall")
+    page.get_by_role("button", name="Create a view-only link").click()
+    answer(page, "Create link", label="the wall")
     address = page.get_by_label("The new link").input_value()
     guest = new_page(chromium)
     guest.goto(address)

@@ -184,7 +184,7 @@ def test_on_paper_there_are_figures_and_no_levers(chromium, server):
 def test_a_lost_server_is_told_and_found_again(chromium, server):
     page = monitor(chromium, server.address, "words")
     page.context.set_offline(True)
-    expect(page.locator("#connection")).to_contain_text("does not answer")
+    expect(page.locator("#connection")).to_contain_text("Can’t reach the server")
     page.context.set_offline(False)
     expect(page.locator("#connection")).to_be_hidden(timeout=10_000)
     page.context.close()

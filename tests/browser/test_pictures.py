@@ -35,6 +35,10 @@ LONG = [
 BOXES = """(place) => [...place.querySelectorAll('.name > :not(title)')]
   .filter((one) => getComputedStyle(one.parentElement).display !== 'none')
   .map((one) => one.getBoundingClientRect()).map((r) => [r.left, r.top, r.right, r.bottom])"""
+# Labels of both axes of a chart, in pixels of the window.
+TICK_LABELS = """(place) => [...place.querySelectorAll('svg > g text')]
+  .filter((one) => /^[−-]?[\\d.,]+$/.test(one.textContent))
+  .map((one) => one.getBoundingClientRect()).map((r) => [r.left, r.top, r.right, r.bottom])"""
 # Where marks are: x and y in the drawing, by item.
 MARKS = """(place) => Object.fromEntries([...place.querySelectorAll('.item')].map((one, i) => {
   const [x, y] = one.getAttribute('transform').match(/-?[\\d.]+(e-?\\d+)?/g).map(Number);
@@ -349,6 +353,10 @@ def assert_on_the_first_screen(page, width, height):
         assert bottom - top >= tall, selector
     charts = [frame_of(page, one) for one in ("#evidence-chart svg", "#rank-chart svg", "svg.map")]
     assert overlapping(charts) == []
+    for chart in ("#evidence-chart", "#rank-chart"):
+        labels = page.locator(chart).evaluate(TICK_LABELS)
+        assert len(labels) >= 2, chart
+        assert overlapping(labels) == [], chart
     # Their cards, too: what is said below the pictures is not cut off.
     for card in ("#dimensions", "#map"):
         assert frame_of(page, card)[3] <= height, card

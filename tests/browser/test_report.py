@@ -137,7 +137,7 @@ def test_the_map_can_be_seen_as_it_was_before(chromium, file):
 
 def test_the_methods_can_be_copied(chromium, file):
     page = opened(chromium, file, permissions=["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy the text").click()
+    page.get_by_role("button", name="Copy text").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     text = page.evaluate("navigator.clipboard.readText()")
     assert text.startswith("Participants.")

@@ -223,8 +223,8 @@ def test_what_the_study_does_not_allow_is_not_taken_and_said_so(window, study, s
     walk.page.locator("[value=left]").evaluate("(one, side) => one.value = side", side)
     walk.answer(lambda: walk.page.locator(".option").first.click())
     assert walk.question == question
-    expect(walk.page.locator(".note")).to_contain_text("nothing was stored")
-    expect(walk.page.get_by_role("status").first).to_contain_text("nothing was stored")
+    expect(walk.page.locator(".note")).to_contain_text("was not stored")
+    expect(walk.page.get_by_role("status").first).to_contain_text("was not stored")
     assert rows(study, "words", "SELECT count(*) FROM answers") == [(0,)]
     walk.answer()
     expect(walk.page.locator(".note")).to_be_empty()
@@ -238,7 +238,7 @@ def test_without_scripts_it_is_not_taken_either(study, side):
     answer = {"question": question, "side": side}
     page = client.post(f"{action}/answer", data=answer, follow_redirects=True)
     assert page.status_code == 200
-    assert question in page.text and "nothing was stored" in page.text
+    assert question in page.text and "was not stored" in page.text
     htmx = client.post(f"{action}/answer", data=answer, headers={"HX-Request": "true"})
     assert htmx.status_code == 422 and question in htmx.text
     assert rows(study, "words", "SELECT count(*) FROM answers") == [(0,)]

@@ -228,7 +228,7 @@ def begin_again(c: Connection, now: int, why: str) -> None:
 
 
 def end(c: Connection) -> ChainHead | None:
-    """Return the end to continue from, never before an existing record, even with an edited head."""
+    """Return the end to continue from, never before an existing record, whatever the head says."""
     row = tuples(c).execute(
         "SELECT max(last, coalesce((SELECT max(id) FROM main.chain), 0)), hash FROM main.chain_head"
     )
