@@ -58,7 +58,7 @@ class AnswerTable:
     simulated participants. kept: indices of these rows in the source, if not all. kind: "answers"
     if the names of the columns say which option is nearer, "questions" if they say only what was
     shown, "rows" if there are no names. responses: whether the first option is nearer.
-    trials, participants: which trial each row belongs to and who answered it, if a column says so.
+    trials, participants: trial and participant of each row, if columns say so.
     """
 
     name: str

@@ -37,7 +37,7 @@ FIRST = (
 # Columns with the labels of items that other columns give as numbers: Salmon's, tripletTools'.
 NAMES = (("head_filename", "winner_filename", "loser_filename"), FIRST[3])
 WEIGHT = ("weight", "weights", "sample_weight")
-# Which trial a comparison belongs to, and who answered it.
+# Trial to which a comparison belongs, and the participant who answered it.
 TRIAL = ("trial", "trial_id", "trial_number")
 PARTICIPANT = (
     *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
