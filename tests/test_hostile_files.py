@@ -149,7 +149,7 @@ def test_a_studys_data_is_its_owners_alone(tmp_path):
     for name in ("study.db", "study.db-wal", "study.db-shm", "study.lock", "password"):
         assert mode(folder / name) == 0o600, name
     written = export_folder.write(
-        database, study, tmp_path / "out", ["csv", "log"], export_folder.Choice()
+        database, study, tmp_path / "out", ["csv", "log"], export_folder.ExportOptions()
     )
     private = [file for file in written if file.suffix in (".csv", ".jsonl")]
     assert len(private) == 6
