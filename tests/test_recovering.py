@@ -391,7 +391,7 @@ def test_a_database_that_is_gone_comes_from_the_backup_and_more_may_be_missing(m
         f"no file records what was stored since backups/{name} was made"
     ]
     (closed / DATABASE).unlink()
-    assert "More may be missing: no file tells" in run("recover", closed, "--dry-run")
+    assert "More may be missing: no file records" in run("recover", closed, "--dry-run")
 
 
 # ---- other copies -------------------------------------------------------------------------------

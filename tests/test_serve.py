@@ -159,7 +159,7 @@ def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
     assert server.stop() == 0
     said = "\n".join(server.lines)
     assert "take part in a copy of words, which is deleted afterwards" in said
-    assert "People answered in the rehearsal of words as well: 1 participant, 1 answer." in said
+    assert "Real participants answered in the rehearsal of words: 1 participant, 1 answer." in said
     kept = list((folder / "backups").glob("rehearsal-*.db"))
     assert len(kept) == 1 and str(kept[0]) in said
     database = sqlite3.connect(kept[0])

@@ -98,7 +98,7 @@ def test_files_lost_while_serving(tmp_path, harm, name):
         assert "answers that" in refused(folder) and "recover" in refused(folder)
     if harm is delete:
         assert not (folder / "study.db").exists()
-        assert f"study.db is not there, but {rescued} is there" in refused(folder)
+        assert f"study.db is missing, but {rescued} exists" in refused(folder)
         assert not (folder / "study.db").exists()
     # What it says to do does it.
     subprocess.run([*COMMAND, "recover", "--yes", str(folder)], check=True, capture_output=True)
@@ -206,7 +206,7 @@ def test_a_web_process_that_hangs_is_started_again(tmp_path):
         try:
             wait_until(lambda: len(client.acknowledged) > 5)
             # One that the supervisor has not heard of yet may only be slow to start.
-            wait_until(lambda: server.web[0]._answered_at > 0)
+            wait_until(lambda: server.web[0]._reported_at > 0)
             first = server.web[0].process.pid
             # A pause that is no more than that.
             os.kill(first, signal.SIGSTOP)
