@@ -182,7 +182,7 @@ def _rehearsal(detail: dict[str, Any]) -> str:
     what = "Demonstration" if detail.get("demo") else "Rehearsal in a copy of the study"
     if detail.get("kept"):
         return f"{what}, kept in {detail['kept']}."
-    return f"{what}, thrown away when the server ends."
+    return f"{what}, deleted when the server ends."
 
 
 def _many(count: int, noun: str) -> str:

@@ -70,7 +70,7 @@ def test_a_rehearsal_is_called_so_on_monitor_and_list(chromium, server, window):
     take_part(server, 1, simulated=True)
     page = monitor(chromium, server.address, "words", **WINDOWS[window])
     expect(page.locator("#simulated")).to_contain_text(
-        "Rehearsal in a copy of the study, thrown away when the server ends."
+        "Rehearsal in a copy of the study, deleted when the server ends."
     )
     assert_sound(page)
     page = new_page(chromium, **WINDOWS[window])
