@@ -400,5 +400,5 @@ def test_every_export_counts_the_same(ended, tmp_path):
         assert len(held["triplets"]) == counts["imported"]
     for form in ("csv", "triplettools", "salmon", "cblearn"):
         text = (tmp_path / form / "dictionary.md").read_text()
-        assert f"| {counts['answers']} | answers collected, practice not counted |" in text
+        assert f"| {counts['answers']} | answers collected, without practice |" in text
         assert f"| {counts['fitted']} | answers in the model |" in text

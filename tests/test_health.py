@@ -212,7 +212,7 @@ def ask(site):
 
 def test_the_monitor_shows_what_it_read_last_when_nothing_can_be_read(site):
     assert site.shown() is None
-    site.database._apart.close()
+    site.database._shared.close()
     told = site.experimenter.get("/monitor/words/data")
     assert told.status_code == 200
     assert told.json["storage"]["name"] == "database error"

@@ -373,8 +373,8 @@ def test_it_stops_with_reasons_at_the_right_rank():
     *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
-    assert "2 vs 1 dimension: better by" in summary["message"]
-    assert "2 vs 3 dimensions: better by" in summary["message"]
+    assert "2 vs 1 dimension: mean advantage of" in summary["message"]
+    assert "2 vs 3 dimensions: mean advantage of" in summary["message"]
 
 
 def test_a_pool_is_asked_only_what_it_holds():

@@ -17,7 +17,7 @@ from lore_active.stopping.rules import Progress, RankSettled
 from lore_active.stopping.stages import STAGES, Collection, Findings
 from lore_active.stopping.verdict import verdict
 from server.cli.main import main
-from server.learning.verification import _as_far_as_told, verify
+from server.learning.verification import _same_entries, verify
 from server.monitor.feed import Feed
 from server.report.report import report as make_report
 from tests import stages
@@ -282,9 +282,9 @@ def test_the_accuracy_is_of_questions_that_a_map_predicted():
 
 def test_replay_compares_what_earlier_versions_told():
     now = '{"progressive": {"count": 3}, "prequential": {"count": 2}}'
-    assert _as_far_as_told('{"progressive": {"count": 3}}', now)
-    assert not _as_far_as_told('{"progressive": {"count": 4}}', now)
-    assert not _as_far_as_told('{"progressive": {"count": 3}, "other": 1}', now)
+    assert _same_entries('{"progressive": {"count": 3}}', now)
+    assert not _same_entries('{"progressive": {"count": 4}}', now)
+    assert not _same_entries('{"progressive": {"count": 3}, "other": 1}', now)
 
 
 # ---- the library and its commands ---------------------------------------------------------------

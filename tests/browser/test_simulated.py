@@ -76,7 +76,7 @@ def test_a_rehearsal_is_called_so_on_monitor_and_list(chromium, server, window):
     page = new_page(chromium, **WINDOWS[window])
     page.goto(server.address)
     expect(page.get_by_role("heading", name="Studies")).to_be_visible()
-    expect(page.get_by_text("answers are not kept as data")).to_be_visible()
+    expect(page.get_by_text("answers do not count as data")).to_be_visible()
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
     assert_sound(page)
     page.get_by_role("link", name="Words", exact=True).click()
