@@ -11,7 +11,7 @@ from benchmarks.tables import FOLDER, Page
 from lore_active.data.comparisons import as_triplets
 from lore_active.simulation.baselines import METHODS
 from server.comparison import drawing
-from server.comparison.run import Fold, Result, compare, verdict
+from server.comparison.run import FoldResult, Result, compare, verdict
 
 STORE = Path(__file__).parent.parent / "build" / "comparing.jsonl"
 SEED = 7000
@@ -31,7 +31,7 @@ def stored() -> dict[str, Result]:
     found = {}
     for line in STORE.read_text().splitlines() if STORE.exists() else []:
         one = json.loads(line)
-        one["folds"] = tuple(Fold(**fold) for fold in one["folds"])
+        one["folds"] = tuple(FoldResult(**fold) for fold in one["folds"])
         found[one["method"]] = Result(
             **{name: one[name] for name in ("method", "name", "status", "words", "folds")}
         )

@@ -20,7 +20,7 @@ from lore_active.simulation.observers import ObserverNoise
 from server.auth.passwords import set_password
 from server.learning.worker import Worker
 from server.report.report import report as make_report
-from server.store import collection, journal
+from server.store import collection, heartbeat
 from server.study.samples.colours import colours
 from server.study.samples.template import write_study
 from tests.crowd import Person
@@ -46,7 +46,7 @@ TOGETHER = 6
 ANSWER_MS = 500
 ODD = {
     7: {"always": "left", "rt_ms": 260.0},
-    9: {"habits": ObserverNoise(noise=0.1, lapse=0.9), "rt_ms": 700.0, "blur": 0.35},
+    9: {"observer_noise": ObserverNoise(noise=0.1, lapse=0.9), "rt_ms": 700.0, "blur": 0.35},
 }
 
 
@@ -70,7 +70,7 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
         while len(people) < TOGETHER:
             arrived += 1
             options: dict[str, Any] = {
-                "habits": ObserverNoise(noise=0.08, lapse=0.02),
+                "observer_noise": ObserverNoise(noise=0.08, lapse=0.02),
                 **ODD.get(arrived, {}),
             }
             people.append(Person(service, space, arrived, name=f"5f{arrived:06x}c", **options))
@@ -88,7 +88,7 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
 def picture(browser: Browser, server: LiveServer, stage: str, out: Path) -> None:
     """The whole page, in every window."""
     served = server.studies["colours"]
-    served.database.write(lambda c: journal.beat(c, served.service.clock(), 1, "waiting", ""))
+    served.database.write(lambda c: heartbeat.beat(c, served.service.clock(), 1, "waiting", ""))
     for name in SHOWN[stage]:
         size, scheme = WINDOWS[name]
         page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
