@@ -39,7 +39,7 @@ class ExportFormat:
     """A format of files.
 
     description: what it is for, as a clause. write: writes a study into a folder, and gives the
-    files. answer_files: regular expressions of the names of its files that hold answers; whoever
+    files. answer_files: regular expressions of the names of its files that hold answers; a user who
     erases a participant's answers is told that such files still hold them.
     """
 
