@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import COMMANDS
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 
@@ -157,3 +158,18 @@ def test_simulate_refuses_nonsense(extra, part):
     told = run("simulate", *extra)
     assert told.returncode == 2
     assert part in told.stderr
+
+
+def test_the_overview_imports_no_command_and_says_what_each_says_itself():
+    for name, location in list(COMMANDS.homes.items()):
+        own = COMMANDS[name].help.partition("\n\n")[0]
+        assert getattr(location, "summary", own) == own, name
+    code = (
+        "import sys; from click.testing import CliRunner; from server.cli.main import main;"
+        "told = CliRunner().invoke(main, ['--help']); assert told.exit_code == 0, told.output;"
+        "heavy = {'numpy', 'numba', 'scipy', 'flask', 'PIL', 'tomlkit'} & set(sys.modules);"
+        "assert not heavy, heavy; print(told.output)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert "Serve studies to participants" in told.stdout
