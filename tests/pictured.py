@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import struct
+import io
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
+from PIL import Image
 
 from server.auth.passwords import set_password
 from server.cli.main import main
@@ -20,18 +20,10 @@ from tests.watching import PASSWORD
 
 def png(width: int, height: int, seed: int) -> bytes:
     """An image of one colour."""
-    colour = np.random.default_rng(seed).integers(40, 220, 3, dtype=np.uint8).tobytes()
-    rows = b"".join(b"\0" + colour * width for _ in range(height))
-    parts = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(rows)),
-        (b"IEND", b""),
-    ]
-    chunks = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+    colour = tuple(np.random.default_rng(seed).integers(40, 220, 3).tolist())
+    content = io.BytesIO()
+    Image.new("RGB", (width, height), colour).save(content, "PNG")
+    return content.getvalue()
 
 
 def words(names: list[str]) -> dict[str, bytes]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import struct
+
+from PIL import Image
 
 from server.study.loading import check
 from server.study.samples import png
@@ -37,9 +40,11 @@ def only(folder):
     return messages[0]
 
 
-def jpeg(width=20, height=10):
-    frame = b"\xff\xc0\x00\x11\x08" + struct.pack(">HH", height, width) + b"\x03" + bytes(9)
-    return b"\xff\xd8\xff\xe0\x00\x10JFIF\0" + bytes(9) + frame + b"\xff\xd9"
+def image(format, width=20, height=10):
+    """The content of an image file of one colour."""
+    content = io.BytesIO()
+    Image.new("RGB", (width, height), (1, 2, 3)).save(content, format)
+    return content.getvalue()
 
 
 def riff(kind, content):
@@ -52,10 +57,10 @@ def page(content):
 
 SOUND_FILES = {
     ".png": png.patch(1, 2, 3, side=4),
-    ".jpg": jpeg(),
-    ".jpeg": jpeg(height=11),
-    ".gif": b"GIF89a" + struct.pack("<HH", 3, 5) + bytes(10),
-    ".webp": riff(b"WEBP", b"VP8X" + bytes(8) + b"\x09\0\0\x13\0\0"),
+    ".jpg": image("JPEG"),
+    ".jpeg": image("JPEG", height=11),
+    ".gif": image("GIF"),
+    ".webp": image("WEBP"),
     ".wav": riff(b"WAVE", b"fmt " + bytes(20)),
     ".mp3": b"\xff\xfb\x90\x00" + bytes(100),
     ".ogg": page(b"\x01vorbis"),

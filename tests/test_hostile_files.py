@@ -36,7 +36,7 @@ def app(tmp_path):
 
 PAGE = b"<html><script>alert(document.domain)</script></html>"
 POLYGLOTS = {
-    "gif.gif": SOUND_FILES[".gif"][:10] + b"/*" + PAGE + b"*/=1;",
+    "gif.gif": SOUND_FILES[".gif"] + b"/*" + PAGE + b"*/=1;",
     "png.png": SOUND_FILES[".png"] + PAGE,
     "jpg.jpg": SOUND_FILES[".jpg"] + PAGE,
     "mp3.mp3": b"ID3" + PAGE,

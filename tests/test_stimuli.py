@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from server.study.items.positions import read_positions
 from server.study.items.stimuli import natural
 from server.study.loading import InvalidStudy, check, load
 from server.study.samples import png
-from tests.studies import SOUND_FILES, jpeg, only, riff, small_study, told, write
+from tests.studies import SOUND_FILES, image, only, riff, small_study, told, write
 
 
 @pytest.fixture
@@ -82,13 +84,13 @@ def test_a_list_in_toml_with_catches(folder):
 BROKEN = [
     ("x.png", b"", "stimuli/x.png: is empty, but must be a PNG image."),
     ("x.png", b"<html>", "is not a valid PNG image: its first bytes are 3c 68 74 6d 6c 3e"),
-    ("x.png", png.patch(1, 2, 3)[:-6], "is a PNG image truncated after"),
+    ("x.png", png.patch(1, 2, 3)[:-6], "is a PNG image that is damaged or truncated (broken PNG"),
     ("x.png", png.patch(1, 2, 3, side=4)[:16] + bytes(8) + png.patch(1, 2, 3, side=4)[24:],
-     "of 0 × 0 pixels (from 1 to 16384 are allowed)"),
-    ("x.jpg", jpeg(width=60_000), "JPEG image of 60000 × 10 pixels"),
-    ("x.jpeg", b"\xff\xd8\xff\xe0\x00\x04", "without a size in its header"),
-    ("x.gif", b"GIF89a", "a GIF image without a size in its header"),
-    ("x.webp", riff(b"WEBP", b"JUNK" + bytes(20)), "a WebP image without a size in its header"),
+     "a PNG image without a valid header"),
+    ("x.jpg", image("JPEG", width=60_000), "JPEG image of 60000 × 10 pixels"),
+    ("x.jpeg", b"\xff\xd8\xff\xe0\x00\x04", "JPEG image that is damaged or truncated ("),
+    ("x.gif", b"GIF89a", "a GIF image without a valid header"),
+    ("x.webp", riff(b"WEBP", b"JUNK" + bytes(20)), "a WebP image without a valid header"),
     ("x.wav", b"RIFF" + struct.pack("<I", 9999) + b"WAVE", "a WAV audio file truncated after 12"),
     ("x.mp3", b"no sound", "not a valid MP3 audio file"),
     ("x.ogg", b"no sound", "not a valid Ogg audio file"),
@@ -120,6 +122,24 @@ def test_stimuli_that_are_broken(folder, name, content, message):
     except OSError:
         pytest.skip("this file system does not allow the name")
     assert message in only(folder)
+
+
+def claiming(side):
+    """A tiny PNG whose header, with a valid checksum, claims to have so many pixels a side."""
+    small = png.patch(1, 2, 3, side=4)
+    header = b"IHDR" + struct.pack(">II", side, side) + small[24:29]
+    return small[:12] + header + struct.pack(">I", zlib.crc32(header)) + small[33:]
+
+
+@pytest.mark.parametrize("side", [14_000, 16_384, 2**31 - 1])
+def test_an_image_that_would_fill_the_memory_is_refused_by_its_header(folder, side):
+    small_study(folder, **{"stimuli/x.png": claiming(side)})
+    tracemalloc.start()
+    message = only(folder)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "PNG image of too many pixels" in message
+    assert most < 20_000_000
 
 
 def test_the_same_picture_twice(folder):

@@ -73,7 +73,7 @@ def password(folder: Path, stdin: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Validate the studies in DIR...: report every problem, and exit with code 2 if there is any.
+    """Validate the studies in DIR...: report every problem; exit with code 2 if there is any.
 
     Warnings point out valid settings that may be unintended; they do not change the exit code.
     """

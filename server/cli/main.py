@@ -96,7 +96,7 @@ COMMANDS.homes |= {
     ),
     "check": Location(
         "server.cli.authoring:check",
-        "Validate the studies in DIR...: report every problem, and exit with code 2 if there is any.",
+        "Validate the studies in DIR...: report every problem; exit with code 2 if there is any.",
     ),
     "password": Location(
         "server.cli.authoring:password",

@@ -1,9 +1,9 @@
-"""Validation of stimulus files: first bytes, completeness and size in the header."""
+"""Validation of stimulus files: first bytes, headers and checksums; Pillow reads the images."""
 
 from __future__ import annotations
 
 import re
-import struct
+import warnings
 from typing import BinaryIO
 
 from server.study.config import Kind
@@ -26,6 +26,8 @@ MEDIA: dict[str, tuple[Kind, str, str]] = {
     ".mp4": ("video", "video/mp4", "MP4 video"),
     ".webm": ("video", "video/webm", "WebM video"),
 }
+# Pillow's name of the format of each image; it tries no other.
+FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".gif": "GIF"}
 # Browsers cannot display larger images; a header with more is almost certainly damaged.
 MAX_PIXELS = 16_384
 HEAD = 4096
@@ -41,15 +43,37 @@ def content_error(stream: BinaryIO, extension: str, size: int) -> str | None:
         return f"not a valid {name}: its first bytes are {head[:8].hex(' ')}"
     if head[:4] == b"RIFF" and int.from_bytes(head[4:8], "little") + 8 > size:
         return f"a {name} truncated after {size} bytes"
-    if extension == ".png" and not _png_is_whole(stream, size):
-        return f"a {name} truncated after {size} bytes"
-    if MEDIA[extension][0] != "image":
-        return None
-    pixels = _pixels(stream, head, extension)
-    if pixels is None:
-        return f"a {name} without a size in its header"
-    if not all(0 < side <= MAX_PIXELS for side in pixels):
-        return f"a {name} of {pixels[0]} × {pixels[1]} pixels (from 1 to {MAX_PIXELS} are allowed)"
+    return _image_error(stream, extension) if extension in FORMATS else None
+
+
+def _image_error(stream: BinaryIO, extension: str) -> str | None:
+    """Read an image's header, and a PNG's checksums, without decoding pixels.
+
+    Each process of a server loads the study, so decoding every image would delay its start; and no
+    memory is allocated for the number of pixels that a header claims.
+    """
+    from PIL import Image, UnidentifiedImageError  # Only studies with images need it.
+
+    name = MEDIA[extension][2]
+    stream.seek(0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Oddities that browsers accept are not errors.
+            with Image.open(stream, formats=[FORMATS[extension]]) as image:
+                width, height = image.size
+                image.verify()
+    except Image.DecompressionBombError as error:
+        return f"a {name} of too many pixels ({error})"
+    except UnidentifiedImageError:
+        return f"a {name} without a valid header"
+    except Exception as error:
+        # Pillow's decoders raise errors of many classes for damaged files; those of the disk have
+        # a number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        return f"a {name} that is damaged or truncated ({error})"
+    if max(width, height) > MAX_PIXELS:
+        return f"a {name} of {width} × {height} pixels (from 1 to {MAX_PIXELS} are allowed)"
     return None
 
 
@@ -79,66 +103,3 @@ def _begins_right(head: bytes, extension: str) -> bool:
         case ".webm":
             return head.startswith(b"\x1a\x45\xdf\xa3") and b"webm" in head
     return False
-
-
-def _png_is_whole(stream: BinaryIO, size: int) -> bool:
-    """Return whether the chunks lead to the final one, as in a file that is not truncated."""
-    at = 8
-    while at + 12 <= size:
-        stream.seek(at)
-        chunk = stream.read(8)
-        at += 12 + int.from_bytes(chunk[:4], "big")
-        if chunk[4:] == b"IEND":
-            return at <= size
-    return False
-
-
-def _pixels(stream: BinaryIO, head: bytes, extension: str) -> tuple[int, int] | None:
-    """Return width and height according to the header."""
-    try:
-        match extension:
-            case ".png":
-                width, height = struct.unpack_from(">II", head, 16)
-            case ".gif":
-                width, height = struct.unpack_from("<HH", head, 6)
-            case ".webp":
-                return _webp_pixels(head)
-            case _:
-                return _jpeg_pixels(stream)
-    except struct.error:
-        return None
-    return width, height
-
-
-def _webp_pixels(head: bytes) -> tuple[int, int] | None:
-    match head[12:16]:
-        case b"VP8X":
-            sides = struct.unpack_from("<3s3s", head, 24)
-            return int.from_bytes(sides[0], "little") + 1, int.from_bytes(sides[1], "little") + 1
-        case b"VP8L" if head[20:21] == b"\x2f":
-            (bits,) = struct.unpack_from("<I", head, 21)
-            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        case b"VP8 " if head[23:26] == b"\x9d\x01\x2a":
-            width, height = struct.unpack_from("<HH", head, 26)
-            return width & 0x3FFF, height & 0x3FFF
-    return None
-
-
-def _jpeg_pixels(stream: BinaryIO) -> tuple[int, int] | None:
-    """Skip segments up to the one that starts a frame."""
-    at = 2
-    while True:
-        stream.seek(at)
-        segment = stream.read(9)
-        if len(segment) < 9 or segment[0] != 0xFF:
-            return None
-        marker = segment[1]
-        if marker == 0xFF or 0xD0 <= marker <= 0xD8:
-            at += 1 if marker == 0xFF else 2
-        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", segment, 5)
-            return width, height
-        elif marker in (0xD9, 0xDA):
-            return None
-        else:
-            at += 2 + max(2, int.from_bytes(segment[2:4], "big"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,6 +16,10 @@ from server.study.descriptions import MEANINGS, TABLES
 from server.study.loading import NAME
 from server.study.parsing import all_keys, rule_of
 from server.study.samples import colours, png
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+    from tomlkit.items import Item, Table
 
 Sample = Literal["foods", "colours"]
 
@@ -91,33 +94,46 @@ def write_study(folder: Path, sample: Sample, seed: int) -> None:
 
 def study_toml(values: Mapping[str, Any]) -> str:
     """Text of a study.toml with every key; `values`, by dotted key, replace the defaults."""
-    lines = _comment(INTRODUCTION)
-    table = None
+    import tomlkit  # Only commands that write a study need it.
+
+    document = tomlkit.document()
+    _comment(document, INTRODUCTION)
+    table: TOMLDocument | Table = document
+    name = None
     for key, field in all_keys().items():
-        name = key.rpartition(".")[0]
-        if name != table:
-            table = name
-            lines += ["", *([f"[{name}]"] if name else []), *_comment(TABLES[name])]
+        home, _, own = key.rpartition(".")
+        if home != name:
+            name = home
+            table.add(tomlkit.nl())
+            if home:
+                table = tomlkit.table()
+                document.add(home, table)
+            _comment(table, TABLES[home])
         default = "" if field.default is msgspec.NODEFAULT else field.default
-        value = values.get(key, default)
         rule = rule_of(field.type).removeprefix("must be ")
-        lines += ["", *_comment(MEANINGS[key] + (f" ({rule})" if rule != "text" else ""))]
-        lines.append(f"{key.rpartition('.')[2]} = {_toml(value)}")
-    return "\n".join(lines) + "\n"
+        table.add(tomlkit.nl())
+        _comment(table, MEANINGS[key] + (f" ({rule})" if rule != "text" else ""))
+        table.add(own, _value(values.get(key, default)))
+    return tomlkit.dumps(document)
 
 
-def _comment(text: str) -> list[str]:
-    return [f"# {line}" for paragraph in text.splitlines() for line in textwrap.wrap(paragraph, 96)]
+def _comment(table: TOMLDocument | Table, text: str) -> None:
+    import tomlkit
+
+    for paragraph in text.splitlines():
+        for line in textwrap.wrap(paragraph, 96):
+            table.add(tomlkit.comment(line))
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, str):
-        # JSON's escapes are valid in TOML too; paragraphs are easier to edit on separate lines.
-        quoted = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        if "\n\n" in value:
-            return '"""\n' + quoted[1:-1].replace("\\n", "\n") + '"""'
-        return quoted
-    return json.dumps(value)
+def _value(value: Any) -> Item:
+    import tomlkit
+
+    if isinstance(value, str) and "\n\n" in value and not value.startswith("\n"):
+        # Paragraphs are easier to edit on separate lines; TOML ignores the first line end.
+        quoted = tomlkit.string(value, multiline=True).as_string()
+        return tomlkit.value('"""\n' + quoted.removeprefix('"""'))
+    item: Item = tomlkit.item(value)
+    return item
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
