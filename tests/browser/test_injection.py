@@ -5,9 +5,9 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from server.auth.passwords import set_password
-from tests.browser.monitoring import monitor
-from tests.studies import write
-from tests.watching import PASSWORD
+from tests.browser.monitor_pages import monitor
+from tests.support.experimenter_client import PASSWORD
+from tests.support.study_folders import write
 
 EVIL = '"><img src=x onerror="window.ran=1"><script>window.ran=1</script>'
 TOML = """

@@ -6,8 +6,8 @@ import json
 
 from playwright.sync_api import expect
 
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 COUNT = "SELECT count(*) FROM answers"

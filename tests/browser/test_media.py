@@ -7,8 +7,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.walking import Walk, rows
-from tests.media import films, sounds, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.media import films, sounds, write_media_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 3\n"
 TIMINGS = "SELECT timings FROM answers ORDER BY seq"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.monitoring import assert_sound, confirm, monitor, new_page
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import assert_sound, confirm, monitor, new_page
+from tests.support.experimenter_client import guarded_study
 
 TOML = (
     "[session]\ntrials = 5\npractice = 0\nbreak_every = 0\nfeedback = false\n"

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from lore_active.simulation.observers import gaussian_space
-from tests.browser.monitoring import answer, assert_sound, monitor
-from tests.crowd import Person, take_turns
-from tests.living import Clock
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import answer, assert_sound, monitor
+from tests.support.experimenter_client import guarded_study
+from tests.support.live_server import Clock
+from tests.support.simulated_participants import Person, take_turns
 
 TOML = "[session]\ntrials = 50\npractice = 0\nbreak_every = 0\nfeedback = false\n"
 SPACE = gaussian_space(12, 2, 5)

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.browser.walking import WHOLE, Walk
-from tests.living import write_study
-from tests.media import films, pictures, sounds, write_media_study
+from tests.browser.participant_pages import WHOLE, Walk
+from tests.support.live_server import write_study
+from tests.support.media import films, pictures, sounds, write_media_study
 
 # Bytes on the wire, after compression: sources can stay readable.
 FIRST_LOAD = 30_000

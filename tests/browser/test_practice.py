@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
-from tests.media import pictures, sounds, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
+from tests.support.media import pictures, sounds, write_media_study
 
 TOML = """
 [session]

@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitoring import assert_sound, monitor, new_page
-from tests.reported import HARM, collected, written
-from tests.studying import Desk
-from tests.watching import PASSWORD
+from tests.browser.monitor_pages import assert_sound, monitor, new_page
+from tests.support.experimenter_client import PASSWORD
+from tests.support.open_study import Desk
+from tests.support.report_study import HARM, collected, written
 
 WINDOWS = {
     "desktop": {"viewport": {"width": 1300, "height": 900}},

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from server.monitor.feed import Feed
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
-from tests.media import pictures, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
+from tests.support.media import pictures, write_media_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 TIMINGS = "SELECT rt_ms, timings, received_at FROM answers ORDER BY seq"
