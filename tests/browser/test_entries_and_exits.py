@@ -63,7 +63,7 @@ def go(window, address) -> Walk:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: next(iter(entry), "nothing"))
-def test_ways_in(window, study, entry):
+def test_entries(window, study, entry):
     query = "&".join(f"{name}={quote(value)}" for name, value in entry.items())
     walk = Walk(window(), f"{study.link}?{query}")
     expect(walk.page.get_by_role("heading", name="Bevor es losgeht")).to_be_visible()
@@ -89,7 +89,7 @@ def test_finishing_gives_the_code_and_the_way_back(window, study):
     assert "who=a%26b" in twice.page.get_by_role("link").get_attribute("href")
 
 
-def test_the_way_out_names_the_assignment_that_is_held_now(window, study):
+def test_the_exit_names_the_current_assignment(window, study):
     walk = Walk(window(), f"{study.link}?workerId=W&assignmentId=RETURNED")
     walk.until("trial")
     walk = Walk(window(), f"{study.link}?workerId=W&assignmentId=HELD")
@@ -115,7 +115,7 @@ def test_declining_has_its_own_page_and_code(window, study):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_declining_can_be_taken_back(window, study, scripts):
+def test_declining_can_be_undone(window, study, scripts):
     page = window(java_script_enabled=scripts).new_page()
     page.goto(f"{study.link}?PROLIFIC_PID=hesitant")
     page.get_by_role("button", name="I do not want to take part").click()
@@ -163,7 +163,7 @@ def test_full(window, study):
     assert walk.page.get_by_role("link").get_attribute("href").endswith("/full?who=late")
 
 
-def test_the_study_ended_while_they_were_away(window, study):
+def test_the_study_ended_while_the_participant_was_idle(window, study):
     walk = Walk(window(), f"{study.link}?PROLIFIC_PID=away")
     walk.until("trial")
     served = study.studies["words"]
@@ -175,7 +175,7 @@ def test_the_study_ended_while_they_were_away(window, study):
 
 
 @pytest.mark.parametrize("agreed", [False, True])
-def test_who_was_away_never_sees_the_code_of_those_who_finished(window, serve, tmp_path, agreed):
+def test_an_idle_participant_never_sees_the_completion_code(window, serve, tmp_path, agreed):
     server = serve(write_study(tmp_path / "words", STUDY.replace("expired_code", "# unset")))
     walk = Walk(window(), f"{server.address}/s/words/?PROLIFIC_PID=away")
     walk.until("instructions" if agreed else "consent")
@@ -196,14 +196,14 @@ def test_who_was_away_never_sees_the_code_of_those_who_finished(window, serve, t
 
 
 @pytest.mark.parametrize("path", ["p/nobody", "p/nobody/elsewhere/x", "nonsense"])
-def test_unknown_addresses(window, study, path):
+def test_unknown_urls(window, study, path):
     walk = go(window, study.link + path)
     expect(walk.page.get_by_role("heading", name="Diese Seite gibt es nicht")).to_be_visible()
     walk.page.get_by_role("link", name="Zurück zur Studie").click()
     assert walk.kind == "consent"
 
 
-def test_a_request_that_makes_no_sense_leads_back(window, study):
+def test_an_invalid_request_leads_back(window, study):
     walk = Walk(window(), study.link)
     walk.until("trial")
     question = walk.question
@@ -216,7 +216,7 @@ def test_a_request_that_makes_no_sense_leads_back(window, study):
 
 
 @pytest.mark.parametrize("side", ["skip", "timeout"])
-def test_what_the_study_does_not_allow_is_not_taken_and_said_so(window, study, side):
+def test_what_the_study_does_not_allow_is_refused_with_a_reason(window, study, side):
     walk = Walk(window(), study.link)
     walk.until("trial")
     question = walk.question
@@ -232,7 +232,7 @@ def test_what_the_study_does_not_allow_is_not_taken_and_said_so(window, study, s
 
 
 @pytest.mark.parametrize("side", ["skip", "timeout"])
-def test_without_scripts_it_is_not_taken_either(study, side):
+def test_without_scripts_it_is_refused_too(study, side):
     client, action, page = taking_part(study.app)
     question = re.search(r'name="question" value="([^"]+)"', page.text)[1]
     answer = {"question": question, "side": side}

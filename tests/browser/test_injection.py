@@ -19,7 +19,7 @@ feedback = true
 """
 
 
-def test_nothing_that_people_write_runs_in_the_monitor(chromium, serve, tmp_path):
+def test_nothing_that_participants_write_runs_in_the_monitor(chromium, serve, tmp_path):
     quoted = EVIL.replace('"', '""')
     rows = "".join(f'k{at},"{at} {quoted}","{quoted} {at}"\n' for at in range(5))
     folder = write(

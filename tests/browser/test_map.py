@@ -155,7 +155,7 @@ def test_images_do_not_cover_each_other_and_keep_a_mark(chromium, server):
     page.context.close()
 
 
-def test_names_keep_clear_of_each_other_and_those_without_room_are_counted(chromium, server):
+def test_labels_do_not_overlap_and_those_without_room_are_counted(chromium, server):
     page = opened(chromium, server, "hundred")
     place = page.locator("#map-chart")
     boxes = place.evaluate(BOXES)

@@ -27,7 +27,7 @@ def test_signing_in_and_out(chromium, server):
     page.context.close()
 
 
-def test_wrong_passwords_are_told_so_and_then_made_to_wait(chromium, server):
+def test_wrong_passwords_get_a_message_and_then_a_delay(chromium, server):
     page = new_page(chromium)
     sign_in(page, server.address, "words", "not this one")
     expect(page.get_by_role("alert")).to_contain_text("Wrong study name or password")

@@ -37,7 +37,7 @@ def test_page_weights(window, serve, tmp_path, kind):
     assert len(further.value.body()) <= FURTHER
 
 
-def test_nothing_is_asked_of_anybody_else_and_nothing_is_told(window, chromium, serve, tmp_path):
+def test_no_other_server_is_contacted_and_nothing_is_revealed(window, chromium, serve, tmp_path):
     names = ("secret-a.webm", "secret-b.webm", "secret-c.webm", "secret-d.webm")
     kinds = {
         "pictures": pictures(),

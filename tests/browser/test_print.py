@@ -69,7 +69,7 @@ def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
         assert gaps.max() < 35, number
 
 
-def test_pictures_are_drawn_as_wide_as_the_paper(chromium, tmp_path):
+def test_figures_are_as_wide_as_the_page(chromium, tmp_path):
     desk = collected(tmp_path / "words")
     file = tmp_path / "report.html"
     file.write_text(make_report(desk.database, desk.study, desk.clock).page)

@@ -44,7 +44,7 @@ def take_part(server, seed, simulated):
         pass
 
 
-def test_the_monitor_says_what_is_simulated_until_people_answer(chromium, server, clock):
+def test_the_monitor_says_what_is_simulated_until_participants_answer(chromium, server, clock):
     take_part(server, 1, simulated=True)
     take_part(server, 2, simulated=True)
     page = monitor(chromium, server.address, "words", **WINDOWS["laptop"])

@@ -162,7 +162,7 @@ def test_double_clicks_on_consent_do_not_skip_the_instructions(window, serve, tm
     assert walk.kind == "instructions"
 
 
-def test_keys_are_dead_until_the_pictures_are_painted(window, serve, tmp_path):
+def test_keys_are_ignored_until_the_images_are_painted(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
     context = window()
     held, holding = [], [True]
@@ -187,7 +187,7 @@ def test_keys_are_dead_until_the_pictures_are_painted(window, serve, tmp_path):
     assert rows(server, "media", "SELECT count(*) FROM answers") == [(1,)]
 
 
-def test_a_picture_that_gets_lost_is_fetched_again(window, serve, tmp_path):
+def test_an_image_that_gets_lost_is_fetched_again(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
     context, lost = window(), []
 
@@ -204,7 +204,7 @@ def test_a_picture_that_gets_lost_is_fetched_again(window, serve, tmp_path):
     assert "failed" not in json.loads(rows(server, "media", "SELECT timings FROM answers")[0][0])
 
 
-def test_a_picture_that_does_not_load_keeps_nobody(window, serve, tmp_path):
+def test_an_image_that_does_not_load_blocks_no_participant(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
     context = window()
     context.route("**/stimulus/*", lambda route: route.abort())
@@ -216,7 +216,7 @@ def test_a_picture_that_does_not_load_keeps_nobody(window, serve, tmp_path):
     assert len(found["failed"]) == 3
 
 
-def test_the_next_pictures_are_there_before_they_are_needed(window, serve, tmp_path):
+def test_the_next_images_are_preloaded(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", pictures(6), BARE))
     asked = []
     count = lambda app, **_: asked.append(request.path)  # noqa: E731

@@ -144,7 +144,7 @@ def test_a_phone_on_its_side_cuts_no_button(window, serve, tmp_path, size, kind,
                 assert apart, f"what continues covers a stimulus: {free} {other}"
 
 
-def test_nor_with_sounds_and_films(window, chromium, serve, tmp_path):
+def test_nor_with_audio_and_video(window, chromium, serve, tmp_path):
     moving = dict(zip(("a.webm", "b.webm", "c.webm", "d.webm"), films(chromium, 4), strict=True))
     for kind, files in (("films", moving), ("tones", sounds())):
         server = serve(write_media_study(tmp_path / kind, files, "[session]\npractice = 0\n"))
@@ -172,7 +172,7 @@ def test_images_without_labels_have_neutral_names(window, serve, tmp_path):
     assert walk.page.get_by_role("button", name="Left: Image B").is_visible()
 
 
-def test_progress_begins_with_1_and_tells_the_minutes_left(window, serve, tmp_path):
+def test_progress_begins_with_1_and_shows_the_minutes_left(window, serve, tmp_path):
     clock = Clock()
     server = serve(write_study(tmp_path / "words", ABOVE), clock=clock)
     walk = Walk(window(), f"{server.address}/s/words/")

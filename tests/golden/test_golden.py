@@ -90,7 +90,7 @@ def test_there_is_something_to_try():
     assert GOLDEN
 
 
-def test_the_study_verifies_as_it_is_and_after_it_was_brought_up_to_date(folder):
+def test_the_study_verifies_as_it_is_and_after_migration(folder):
     before = verified(folder)
     _, database = open_study(folder, lambda: 2_000_000_000_000)
     database.close()
@@ -99,7 +99,7 @@ def test_the_study_verifies_as_it_is_and_after_it_was_brought_up_to_date(folder)
     assert after["counts"]["fitted"] > 50
 
 
-def test_its_chain_is_whole_and_says_when_the_schema_changed(folder, golden):
+def test_its_hash_chain_is_complete_and_records_the_schema_change(folder, golden):
     found, _ = whole(folder)
     assert found.differences == []
     assert found.periods[0] == "new"
@@ -130,7 +130,7 @@ def test_its_log_verifies(log):
     verified(log)
 
 
-def test_its_log_becomes_a_study_whose_chain_is_whole(log, golden, tmp_path):
+def test_its_log_becomes_a_study_whose_hash_chain_is_complete(log, golden, tmp_path):
     run("import", log, tmp_path / "again")
     found, _ = whole(tmp_path / "again")
     assert found.differences == []
@@ -139,7 +139,7 @@ def test_its_log_becomes_a_study_whose_chain_is_whole(log, golden, tmp_path):
         assert found.periods == ["new", "schema"]
 
 
-def test_it_can_be_reported_exported_and_supposed_otherwise(folder, tmp_path):
+def test_report_export_and_what_if_work(folder, tmp_path):
     run("export", folder, "--format", "all", "--out", tmp_path / "export")
     run("report", folder, "--out", tmp_path / "report.html")
     told = json.loads(run("replay", folder, "--what-if", "exclude=P1", "--json"))

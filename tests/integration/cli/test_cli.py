@@ -28,7 +28,7 @@ def answers(tmp_path_factory):
     return file
 
 
-def test_json_has_the_promised_keys_and_nothing_else_on_stdout(answers):
+def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     told = run("fit", answers, "--json")
     assert told.returncode == 0, told.stderr
     result = json.loads(told.stdout)
@@ -153,7 +153,7 @@ def test_simulate_repeats_itself():
         (["--noise", "-1"], "noise"),
     ],
 )
-def test_simulate_refuses_nonsense(extra, part):
+def test_simulate_refuses_invalid_options(extra, part):
     told = run("simulate", *extra)
     assert told.returncode == 2
     assert part in told.stderr

@@ -193,7 +193,7 @@ def results():
     ]
 
 
-def test_the_picture_holds_every_method_and_its_figures():
+def test_the_figure_shows_every_method_and_its_numbers():
     drawn = drawing.svg(results(), 2, "A & B")
     texts = [one.text for one in ElementTree.fromstring(drawn).iter() if one.text]
     for words in ("LORE <&>", "CKL", "SOE", "not run: torch is not installed", "15", "A & B"):

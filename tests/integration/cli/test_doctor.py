@@ -36,7 +36,7 @@ def only(findings, check):
     return found
 
 
-def test_a_sound_study_can_run_and_is_left_as_it_was(study):
+def test_a_valid_study_can_run_and_is_left_as_it_was(study):
     before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file()}
     told = CliRunner().invoke(main, ["doctor", str(study), "--port", "0", "--json"])
     assert told.exit_code == 0, told.output
@@ -97,7 +97,7 @@ def test_a_port_in_use_is_a_problem_but_our_own_server_is_none(study):
     assert "in use by a lore-active server" in found.found
 
 
-def test_an_address_for_everybody_is_a_warning():
+def test_listening_on_all_interfaces_is_a_warning():
     assert reach._openness("0.0.0.0").level == "warning"
     assert reach._openness("127.0.0.1").level == "ok"
     assert reach._openness("::1").level == "ok"

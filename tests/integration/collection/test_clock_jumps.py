@@ -92,7 +92,7 @@ def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
     assert verify(desk.database, desk.study, time.perf_counter).mismatches == []
 
 
-def test_forward_nobody_who_is_there_loses_their_place(desk):
+def test_forward_no_active_participant_loses_their_quota(desk):
     """Everybody seems to have been away, and the budget is full to the last answer."""
     stages = [desk.newcomer(participant_label=f"p{number}") for number in range(3)]
     assert desk.service.arrive({"participant_label": "p4"}) == Rejected("full", "", "")
@@ -104,7 +104,7 @@ def test_forward_nobody_who_is_there_loses_their_place(desk):
     assert desk.rows("SELECT count(*) FROM answers") == [(39,)]
 
 
-def test_back_room_that_nobody_uses_is_not_kept_until_the_clock_has_caught_up(desk):
+def test_back_unused_quota_is_released_before_the_clock_has_caught_up(desk):
     desk.now += YEAR
     gone = [desk.newcomer(participant_label=f"p{number}") for number in range(3)]
     desk.now -= YEAR
@@ -131,7 +131,7 @@ def test_back_questions_of_those_who_left_can_be_asked_again(desk):
     assert desk.answer(stage).done == 1
 
 
-def test_back_nobody_waits_for_the_clock_to_be_let_in_and_no_session_outlasts_its_time(desk):
+def test_back_sign_in_does_not_wait_and_no_session_outlasts_its_time(desk):
     set_password(desk.folder, "a good password for this")
     access = Access(desk.database, desk.folder, desk.clock)
     desk.now += YEAR

@@ -198,7 +198,7 @@ def test_when_the_last_one_has_finished_the_model_has_every_answer(crowded):
     assert turns(worker) == 0
 
 
-def test_somebody_who_may_still_answer_is_waited_for(crowded):
+def test_a_participant_who_may_still_answer_is_waited_for(crowded):
     worker = crowded.worker()
     take_part(crowded, worker, Person(ITEMS, 2), trials=4)
     turns(worker)
@@ -333,7 +333,7 @@ def answers_after_the_newest_model(folder):
         return [row[0] for row in rows]
 
 
-def test_every_place_counts_the_same(ended, tmp_path):
+def test_every_output_shows_the_same_counts(ended, tmp_path):
     with application(ended, now).test_client() as client:
         sign_in(client, "words", PASSWORD)
         monitor = client.get("/monitor/words/data").get_json()["where"]

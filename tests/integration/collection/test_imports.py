@@ -97,7 +97,7 @@ def models(desk):
 # ---- counting -----------------------------------------------------------------------------------
 
 
-def test_prior_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_path):
+def test_imported_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_path):
     file, rows = prior(tmp_path / "files")
     worker = desk.worker()
     worker.turn()
@@ -253,7 +253,7 @@ def test_a_name_that_is_unknown_does_not_make_the_others_numbers(tmp_path):
     assert matched(read_table(file), words(0, 1, 2, 3), "number").rows == [(0, 1, 2), (1, 2, 3)]
 
 
-def test_center_left_right_answer_is_brought_in(desk, tmp_path):
+def test_center_left_right_answer_is_imported(desk, tmp_path):
     rows = simulated_answers(SPACE, 40, 3).tolist()
     file = tmp_path / "responses.csv"
     lines = ["Participant ID,Timestamp,Center,Left,Right,Answer,Response Time (s),Alg Label"]
@@ -269,7 +269,7 @@ def test_center_left_right_answer_is_brought_in(desk, tmp_path):
     assert stored == [tuple(row) for row in rows]
 
 
-def test_a_header_by_other_names_is_not_brought_in_as_an_answer(desk, tmp_path):
+def test_a_header_by_other_names_is_not_imported_as_an_answer(desk, tmp_path):
     file = tmp_path / "pilot.csv"
     file.write_text("target,closer,further\nword00,word01,word02\n")
     assert json.loads(run("import", file, desk.folder, "--json"))["answers"] == 1
@@ -289,7 +289,7 @@ def test_responses_of_arrays_are_heard(tmp_path):
     assert matched(read_table(tmp_path / "a.npz"), words(0, 1, 2)).rows == [(0, 1, 2), (0, 2, 1)]
 
 
-def test_triplettools_checks_are_set_aside(tmp_path):
+def test_triplettools_checks_are_kept_out_of_the_answers(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(
         "worker_id,rt,Center,Left,Right,Answer,sampleAlg,sampleSet,head,winner,loser\n"
@@ -321,7 +321,7 @@ def test_names_other_than_keys_where_they_are_one_items_alone(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "triplettools", "salmon", "cblearn", "psych-ds"])
-def test_one_studys_exports_are_anothers_prior_answers(desk, tmp_path, form):
+def test_one_studys_exports_are_anothers_imported_answers(desk, tmp_path, form):
     answer_all(desk)
     stage = desk.newcomer()
     while stage.kind in ("practice", "trial"):

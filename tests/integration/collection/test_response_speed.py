@@ -77,7 +77,7 @@ def flags(server):
     return {one["external"].partition("=")[2]: set(one["flags"]) for one in rows}
 
 
-def test_five_scripts_are_flagged_and_nobody_is_refused(server, clock):
+def test_five_scripts_are_flagged_and_no_participant_is_refused(server, clock):
     for name, says in SCRIPTS.items():
 
         def answered(says=says):
@@ -96,7 +96,7 @@ def test_five_scripts_are_flagged_and_nobody_is_refused(server, clock):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_people_who_are_quick_are_not_flagged(server, clock, scripts):
+def test_fast_participants_are_not_flagged(server, clock, scripts):
     for name in range(5):
         rng = np.random.default_rng(name)
 
@@ -114,7 +114,7 @@ def test_people_who_are_quick_are_not_flagged(server, clock, scripts):
     assert not SPEED & set().union(*found.values())
 
 
-def test_who_was_erased_is_not_taken_for_a_script(tmp_path, clock):
+def test_an_erased_participant_is_not_flagged_as_a_script(tmp_path, clock):
     """Of times only the days are left then, which says nothing about speed."""
     folder = write_study(tmp_path / "words", TOML)
     server = LiveServer(folder, clock=clock)

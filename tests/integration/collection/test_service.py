@@ -106,7 +106,7 @@ def test_practice_says_what_was_right(tmp_path):
 @pytest.mark.parametrize(
     ("side", "note"), [("skip", "practice_skipped"), ("timeout", "practice_timed_out")]
 )
-def test_practice_without_a_choice_says_what_most_people_choose(tmp_path, side, note):
+def test_practice_without_a_choice_shows_what_most_people_choose(tmp_path, side, note):
     toml = "[session]\npractice = 1\n[trial]\nskip = true\ntimeout_ms = 1000\n"
     desk = Desk(tmp_path / "words", toml)
     stage = desk.newcomer()
@@ -120,7 +120,7 @@ def test_practice_without_a_choice_says_what_most_people_choose(tmp_path, side, 
 
 
 @pytest.mark.parametrize("desk", [FULL], indirect=True)
-def test_declining_can_be_taken_back_until_a_code_was_shown(desk):
+def test_declining_can_be_undone_until_a_code_was_shown(desk):
     came = desk.service.arrive({})
     desk.service.visit(came.token)
     stage = desk.service.consent(came.token, False)
@@ -136,7 +136,7 @@ def test_declining_can_be_taken_back_until_a_code_was_shown(desk):
     assert desk.rows("SELECT count(*) FROM queries") == [(0,)]
 
 
-def test_where_declining_has_no_code_it_can_be_taken_back_while_there_is_room(tmp_path):
+def test_declining_without_a_code_can_be_undone_while_quota_is_left(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\ntrials = 10\n[budget]\nparticipants = 1\n")
     first, second = (desk.service.arrive({}) for _ in range(2))
     assert isinstance(first, Welcome) and second.kind == "full"
@@ -180,7 +180,7 @@ def test_who_hurries_is_asked_to_take_their_time_now_and_then(tmp_path):
     never.close()
 
 
-def test_a_time_limit_or_a_clock_that_stands_still_is_no_hurry(tmp_path):
+def test_a_time_limit_or_a_stopped_clock_is_not_fast_answering(tmp_path):
     short = Desk(tmp_path / "short", HURRY + "[trial]\ntimeout_ms = 400\n")
     assert paced(short, 300) == []
     short.close()
@@ -236,7 +236,7 @@ def test_coming_back_resumes_at_the_same_trial(desk):
     assert desk.service.visit(again.token).trial == stage.trial
 
 
-def test_the_browser_remembers_people_without_a_name(desk):
+def test_the_browser_remembers_participants_without_an_id(desk):
     stage = desk.newcomer()
     assert desk.service.arrive({}, stage.participant) == Welcome(stage.participant)
     assert desk.service.arrive({}) != Welcome(stage.participant)
@@ -245,7 +245,7 @@ def test_the_browser_remembers_people_without_a_name(desk):
     assert named != Welcome(stage.participant)
 
 
-def test_a_second_session_of_the_same_person_is_turned_away(desk):
+def test_a_second_session_of_the_same_participant_is_refused(desk):
     finish(desk, desk.newcomer(PROLIFIC_PID="abc", SESSION_ID="1"))
     again = desk.service.arrive({"PROLIFIC_PID": "abc", "SESSION_ID": "1"})
     assert isinstance(again, Welcome)
@@ -254,7 +254,7 @@ def test_a_second_session_of_the_same_person_is_turned_away(desk):
     assert other == Rejected("already")
 
 
-def test_mturk_preview_creates_nobody(desk):
+def test_mturk_preview_creates_no_participant(desk):
     entry = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "workerId": "w"}
     assert desk.service.arrive(entry) == Rejected("preview")
     assert desk.rows("SELECT count(*) FROM participants") == [(0,)]
@@ -367,7 +367,7 @@ def test_time_is_up_by_the_servers_clock_and_not_before(desk):
 
 
 @pytest.mark.parametrize("desk", [LIMIT], indirect=True)
-def test_a_clock_that_was_set_back_keeps_nobody_waiting(desk):
+def test_a_clock_that_was_set_back_blocks_no_participant(desk):
     stage = desk.newcomer()
     desk.now -= 3_600_000
     assert desk.answer(stage, "timeout").note == "timed_out"
@@ -461,7 +461,7 @@ def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
 
 
 @pytest.mark.parametrize("desk", [FULL], indirect=True)
-def test_at_a_stop_people_in_the_middle_finish_and_others_are_turned_away(desk):
+def test_at_a_stop_participants_under_way_finish_and_new_ones_are_refused(desk):
     stage = desk.newcomer()
     desk.control.stop("test")
     assert desk.service.arrive({}) == Rejected("full", "FULL1", "")
@@ -479,7 +479,7 @@ def test_a_late_answer_is_kept_and_marked(desk):
     assert desk.rows("SELECT late FROM answers") == [(1,)]
 
 
-def test_looking_again_renews_the_lease(desk):
+def test_reloading_renews_the_lease(desk):
     stage = desk.newcomer()
     desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
     stage = desk.service.visit(stage.participant)
@@ -491,7 +491,7 @@ BUDGET = SHORT + "idle_minutes = 10\n[budget]\nanswers = 16\n"
 
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
-def test_the_budget_is_promised_not_just_spent(desk):
+def test_the_quota_is_reserved_not_just_spent(desk):
     stages = [desk.newcomer() for _ in range(3)]
     assert [stage.trials for stage in stages] == [6, 6, 4]
     assert desk.service.arrive({}).kind == "full"
@@ -501,7 +501,7 @@ def test_the_budget_is_promised_not_just_spent(desk):
 
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
-def test_what_was_set_aside_for_people_who_left_is_given_to_others(desk):
+def test_quota_reserved_for_dropouts_is_given_to_others(desk):
     left, *_ = [desk.newcomer() for _ in range(3)]
     desk.answer(left)
     desk.now += 11 * 60_000
@@ -515,7 +515,7 @@ def test_what_was_set_aside_for_people_who_left_is_given_to_others(desk):
 
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
-def test_who_comes_back_while_there_is_room_goes_on(desk):
+def test_a_returning_participant_continues_while_quota_is_left(desk):
     left = desk.newcomer()
     stage = desk.answer(left)
     desk.now += 11 * 60_000
@@ -528,7 +528,7 @@ PEOPLE = SHORT + "[budget]\nparticipants = 5\n"
 
 
 @pytest.mark.parametrize("desk", [PEOPLE], indirect=True)
-def test_concurrent_arrivals_never_exceed_the_budget_of_people(desk):
+def test_concurrent_arrivals_never_exceed_the_participant_quota(desk):
     came = []
 
     def arrive():
@@ -543,7 +543,7 @@ def test_concurrent_arrivals_never_exceed_the_budget_of_people(desk):
     assert sum(isinstance(one, Rejected) for one in came) == 35
 
 
-def test_nobody_gets_a_triplet_twice(tmp_path):
+def test_no_participant_gets_a_triplet_twice(tmp_path):
     toml = "[session]\ntrials = 11\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
     desk = Desk(tmp_path / "few", toml, items=4)
     stage = finish(desk, desk.newcomer())

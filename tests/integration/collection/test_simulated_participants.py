@@ -106,7 +106,7 @@ def test_while_only_bots_have_answered_they_are_fitted_and_counted_as_simulated(
     assert verified(desk) == []
 
 
-def test_the_first_answer_of_a_person_takes_all_bots_out_and_later_ones_never_get_in(desk):
+def test_the_first_human_answer_removes_all_bots_from_the_model_for_good(desk):
     worker = desk.worker()
     bots(desk, worker)
     take_part(desk, Person(ITEMS, 2, 7), trials=1)
@@ -132,7 +132,7 @@ def test_the_first_answer_of_a_person_takes_all_bots_out_and_later_ones_never_ge
     assert snapshot.dump(desk.worker().learner)[0] == snapshot.dump(worker.learner)[0]
 
 
-def test_bots_that_come_after_people_are_never_in_the_model(desk):
+def test_bots_that_come_after_participants_are_never_in_the_model(desk):
     worker = desk.worker()
     take_part(desk, Person(ITEMS, 2, 8), worker)
     bots(desk, worker)
@@ -174,7 +174,7 @@ def test_a_study_may_want_bots_in_its_model(tmp_path):
 # ---- nobody's place -----------------------------------------------------------------------------
 
 
-def test_bots_use_up_the_budget_for_bots_and_not_for_people(desk):
+def test_bots_use_up_the_budget_for_bots_only(desk):
     for number in range(5):
         take_part(desk, Person(ITEMS, 2), None, True, participant_label=f"bot-{number}")
     refused = desk.service.arrive({"participant_label": "one too many"}, simulated=True)
@@ -185,7 +185,7 @@ def test_bots_use_up_the_budget_for_bots_and_not_for_people(desk):
     assert isinstance(refused, Rejected) and refused.kind == "full"
 
 
-def test_a_stop_that_bots_brought_about_closes_the_study_to_bots_only(tmp_path):
+def test_a_stop_caused_by_bots_closes_the_study_to_bots_only(tmp_path):
     toml = "[session]\ntrials = 60\npractice = 0\nfeedback = false\n"
     toml += "[stopping]\naudits = 1\nconfidence = 0.5\n"
     desk = Desk(tmp_path / "words", toml, items=ITEMS)
@@ -223,7 +223,7 @@ def test_a_stop_that_bots_brought_about_closes_the_study_to_bots_only(tmp_path):
 # ---- who is one ---------------------------------------------------------------------------------
 
 
-def test_nobody_is_simulated_without_the_secret_and_no_wrong_one_gets_in(tmp_path):
+def test_no_participant_is_simulated_without_the_right_secret(tmp_path):
     server = LiveServer(write_study(tmp_path / "words", TOML, ITEMS), bots_secret=SECRET)
     try:
         client = server.app.test_client()

@@ -61,7 +61,7 @@ def test_commands_and_options_that_are_shown_exist(page):
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_settings_that_are_shown_are_sound(page):
+def test_settings_that_are_shown_are_valid(page):
     for text in blocks(page, "toml"):
         problems = []
         assert read('title = "T"\n' + text, problems)

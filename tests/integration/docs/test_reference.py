@@ -41,7 +41,7 @@ def test_every_command_and_option_says_what_it_is_for():
             assert not isinstance(one, click.Option) or one.help, (name, one.name)
 
 
-def test_every_command_has_its_place_in_the_order():
+def test_every_command_is_listed_in_order():
     assert set(main.commands) <= set(ORDER), "say where it belongs in docs/reference/make.py"
 
 

@@ -84,7 +84,7 @@ def test_csv_has_every_answer_and_every_column_is_explained(folder, tmp_path):
     assert "PROLIFIC_PID" in people[0]["entry"]
 
 
-def test_people_can_be_left_out_or_made_nameless(folder, tmp_path):
+def test_participants_can_be_left_out_or_pseudonymised(folder, tmp_path):
     run("export", folder, "--out", tmp_path, "--without-excluded", "--pseudonyms")
     assert {row["participant"] for row in read(tmp_path / "answers.csv")} == {"1", "3"}
     everything = "".join(file.read_text() for file in tmp_path.iterdir())

@@ -81,7 +81,7 @@ def test_the_log_alone_rebuilds_an_equal_database(desk, written, tmp_path):
     database.close()
 
 
-def test_the_log_opens_no_doors(desk, written):
+def test_the_log_holds_no_credentials(desk, written):
     text = written.read_text()
     for (token,) in desk.rows("SELECT token FROM participants UNION SELECT token FROM queries"):
         assert token is None or token not in text
@@ -214,7 +214,7 @@ def test_converted_line_ends_make_no_other_log(written, tmp_path):
         with_ends(path, b"".join(lines[:-1]))
 
 
-def test_a_line_that_was_sealed_anew_is_found_by_the_one_after_it(written, tmp_path):
+def test_a_line_that_was_hashed_again_is_found_by_the_next_one(written, tmp_path):
     lines = written.read_bytes().splitlines(keepends=True)
     at = next(k for k, line in enumerate(lines) if b'"side":"left"' in line)
     seal = json.loads(lines[at - 1])["seal"]

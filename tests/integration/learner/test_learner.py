@@ -135,7 +135,7 @@ def test_first_questions_cover_all_items_evenly():
     assert 0.2 < left < 0.8
 
 
-def test_fifty_people_at_once_get_fifty_different_questions():
+def test_fifty_participants_at_once_get_fifty_different_questions():
     learner, _ = study()
     asked = [learner.ask(1)[0] for _ in range(50)]
     assert len(set(question_keys(asked))) == 50
@@ -181,7 +181,7 @@ def test_answers_out_of_order_give_the_same_fit():
     )
 
 
-def test_told_twice_unknown_and_nonsense_are_named():
+def test_duplicate_unknown_and_invalid_answers_are_named():
     learner = Learner(ITEMS)
     (query,) = learner.ask()
     learner.tell(query.id, "left")
@@ -222,7 +222,7 @@ def test_answers_from_outside_count():
     assert query.version == 1
 
 
-def test_repeats_swap_sides_and_give_a_ceiling():
+def test_repeats_swap_sides_and_give_a_noise_ceiling():
     learner, _ = study()
     told = [query for query in learner.queries if query.purpose == "random"]
     assert learner.estimate.ceiling is None
@@ -318,7 +318,7 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
     assert fingerprint(learner) == before
 
 
-def test_picture_does_not_spin():
+def test_aligned_embedding_does_not_rotate_between_refits():
     learner, space = study(answers=300)
     person = Observer(space, ObserverNoise(noise=0.05), 77)
     for _ in range(3):
@@ -346,7 +346,7 @@ def test_uncertainty_shrinks_with_answers():
 
 
 @pytest.mark.parametrize("name", sorted(SELECTORS))
-def test_every_selector_picks_new_questions(name):
+def test_every_selector_selects_new_questions(name):
     learner, _ = study(answers=120, selector=SELECTORS.make(name))
     asked = learner.ask(30)
     answered = {one.query for one in learner.answers}

@@ -69,7 +69,7 @@ def test_a_study_of_another_instruction_set_is_verified_within_a_tolerance(tmp_p
     assert again["mismatches"] == []
 
 
-def test_who_loads_numpy_first_is_told():
+def test_loading_numpy_first_is_reported():
     code = """
 import warnings
 import numpy
@@ -93,7 +93,7 @@ print(told[0].message)
     )
 
 
-def test_numpy_is_told_in_the_names_that_its_version_knows():
+def test_numpy_settings_use_the_names_its_version_knows():
     """A name that it does not know is a warning, and both kinds of instructions an error."""
     code = "import lore_active, numpy; print(lore_active.Learner(9).n_objects)"
     told = run("-W", "error", "-c", code, NPY_DISABLE_CPU_FEATURES="X86_V4")

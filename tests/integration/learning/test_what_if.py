@@ -67,7 +67,7 @@ def suppose(desk, *words):
     return what_if(desk.database, desk.study, change, time.perf_counter), change
 
 
-def test_supposing_what_was_gives_what_was(desk):
+def test_what_if_with_the_actual_settings_reproduces_the_study(desk):
     """To the last bit: the same audits, the same stop."""
     found, change = suppose(desk, "stopping.confidence=0.6")
     assert found.what_if == found.original
@@ -104,7 +104,7 @@ def test_another_rule_stops_elsewhere_on_the_same_models(desk):
     )
 
 
-def test_without_somebody_is_as_if_they_had_never_answered(desk):
+def test_excluding_a_participant_equals_never_having_had_their_answers(desk):
     """Also a participant whom the experimenter took back, and by any of their names."""
     given = dict(desk.rows("SELECT id, done FROM participants"))
     found, _ = suppose(desk, "exclude=P1,someone3")
@@ -214,7 +214,7 @@ def test_before_the_first_audit_there_is_nothing_to_compare_with(tmp_path):
     assert "The study has no audit yet" in told.output
 
 
-def test_a_learner_keeps_to_the_lambda_it_is_given():
+def test_a_learner_keeps_a_fixed_lambda():
     answers = simulated_answers(gaussian_space(10, 2, 1), 150, 2)
     learner = Learner(10, seed=1, lam=0.03)
     learner.add(answers)

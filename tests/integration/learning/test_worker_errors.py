@@ -87,7 +87,7 @@ def shown(desk):
     return watch._data
 
 
-def test_poisoned_rows_are_set_aside_and_named_and_the_rest_is_learnt_from(desk):
+def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     worker = desk.worker()
     collect(desk, worker, 40)
     collect(desk, worker, 18, every=100)
@@ -136,7 +136,7 @@ def set_aside(desk):
     return [next((k, v) for k, v in one.items() if k != "reason") for one in details]
 
 
-def test_a_damaged_snapshot_is_no_loss(desk, capsys):
+def test_a_damaged_snapshot_is_rebuilt(desk, capsys):
     worker = desk.worker()
     collect(desk, worker, 30)
     step, document, arrays = desk.database.read(journal.snapshot)
@@ -196,7 +196,7 @@ def test_a_damaged_model_in_the_database_is_named_by_the_monitor(desk):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits another process's memory")
-def test_hanging_or_out_of_memory_the_worker_is_started_again_while_people_answer(tmp_path):
+def test_hanging_or_out_of_memory_the_worker_is_restarted_while_participants_answer(tmp_path):
     folder = write_study(tmp_path / "words", TOML.replace("40", "5000"), items=20)
     over, stop, made = threading.Event(), threading.Event(), queue.Queue()
 

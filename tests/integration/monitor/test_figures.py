@@ -66,7 +66,7 @@ def quality(rows, predicted=None, people=1, excluded=(), simulated=()):
 # ---- the ledger ---------------------------------------------------------------------------------
 
 
-def test_the_ledger_grows_without_losing_anything():
+def test_the_history_grows_without_losing_anything():
     made = AnswerColumns(10)
     for start in range(0, 3000, 700):
         rows = [row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)]
@@ -164,7 +164,7 @@ def test_times_that_cannot_be_are_counted():
     assert "implausible" in quality(rows)[1].flags
 
 
-def test_without_a_model_nobody_disagrees():
+def test_without_a_model_no_participant_disagrees():
     (_, one) = quality([row(seq) for seq in range(1, 60)])
     assert one.agreement is None and "agreement" not in one.flags
 
@@ -192,11 +192,11 @@ def test_every_flag_has_a_name_a_rule_with_its_threshold_and_a_sentence():
         (1e9, "a billion"),
     ],
 )
-def test_odds_are_rounded_downwards(odds, expected):
+def test_log_bayes_factors_are_rounded_down(odds, expected):
     assert expected in chance(odds)
 
 
-def test_nobody_is_compared_with_simulated_or_excluded_participants():
+def test_simulated_and_excluded_participants_are_not_part_of_the_reference():
     """If others miss a catch trial, one who misses it is excused, unless these do not count."""
     rows = [
         row(9 * who + trial, who, "catch", (trial % 3, 3, 4), "left", nearer=4)
@@ -249,7 +249,7 @@ def test_the_pace_of_a_study_that_has_just_begun_is_since_then():
     assert figures.pace(np.array(paused), NOW, NOW - 120_000)[:2] == (30.0, 5)
 
 
-def test_participants_under_way_are_told_from_those_who_left():
+def test_participants_under_way_are_distinguished_from_dropouts():
     def person(number, stage, ago):
         return Person(number, None, stage, 10, 3, 0, "", 0, 1_000_000_000 - ago)
 
@@ -282,7 +282,7 @@ def criterion(name, value, threshold, passed=False):
 # ---- words --------------------------------------------------------------------------------------
 
 
-def test_evidence_in_words_names_the_neighbours():
+def test_evidence_as_text_names_the_neighbouring_ranks():
     ranks = [
         {"rank": rank, "worse": worse, "error": 0.01}
         for rank, worse in [(0, 0.3), (1, 0.2), (2, 0.1), (3, 0.0), (4, 0.005)]
@@ -293,7 +293,7 @@ def test_evidence_in_words_names_the_neighbours():
 
 
 @pytest.mark.parametrize("guessing", [-0.01, 0.0, 0.029])
-def test_evidence_that_is_only_vouched_for_is_told_as_such(guessing):
+def test_evidence_of_the_acquisition_model_alone_is_described_as_such(guessing):
     """Held-out losses may then speak for guessing, and for other ranks: they cannot tell."""
     ranks = [
         {"rank": rank, "worse": worse, "error": 0.01}
@@ -323,7 +323,7 @@ def test_the_chart_says_what_ranks_are_compared_with():
 # ---- the map ------------------------------------------------------------------------------------
 
 
-def test_ellipses_turn_with_the_picture():
+def test_ellipses_rotate_with_the_map():
     rng = np.random.default_rng(4)
     z = rng.normal(size=(9, 3))
     roots = rng.normal(size=(9, 3, 3))
@@ -342,7 +342,7 @@ def test_ellipses_turn_with_the_picture():
     assert np.allclose(np.array(found["positions"]) @ np.array(found["turn"]), z, atol=3e-3)
 
 
-def test_rotation_is_exact_for_turned_and_mirrored_clouds():
+def test_rotation_is_exact_for_rotated_and_mirrored_points():
     rng = np.random.default_rng(1)
     z = rng.normal(size=(20, 4))
     turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
@@ -429,7 +429,7 @@ def test_an_update_has_everything(collected):
     assert {one["name"] for one in found["stopping"]["criteria"]} == set(CRITERIA)
 
 
-def test_whoever_pressed_one_key_is_flagged_first(collected):
+def test_a_participant_who_pressed_one_key_is_flagged_first(collected):
     rows = seen(collected[0])["participants"]["rows"]
     assert rows[0]["id"] == 4 and {"side", "fast"} <= set(rows[0]["flags"])
     assert all(not {"side", "fast", "implausible"} & set(one["flags"]) for one in rows[1:])
@@ -454,7 +454,7 @@ def test_an_update_is_made_once_and_changes_with_the_study(collected):
     assert json.loads(watch.update(True).plain)["where"]["trials"] == 50
 
 
-def test_what_was_read_is_let_go_when_nobody_looks(collected):
+def test_cached_data_is_released_without_viewers(collected):
     desk, _ = collected
     watch = Feed(desk.database, desk.study, desk.clock)
     first, reader = watch.update(True), watch._reader
@@ -469,7 +469,7 @@ def test_what_was_read_is_let_go_when_nobody_looks(collected):
     assert again["map"] == json.loads(first.plain)["map"]
 
 
-def test_growing_by_parts_gives_what_starting_anew_gives(tmp_path):
+def test_incremental_updates_equal_a_fresh_start(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\ntrials = 40\npractice = 2\n")
     worker, watch = desk.worker(), Feed(desk.database, desk.study, desk.clock)
     people = [Somebody(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)]

@@ -78,7 +78,7 @@ def test_predictions_are_of_models_that_did_not_know_the_answer(desk, monkeypatc
     assert len({up_to for _, up_to, _ in rows}) > 2
 
 
-def test_without_names_nobody_can_be_recognised(desk):
+def test_without_names_no_participant_can_be_recognised(desk):
     desk.control.exclude("Ada", 4, "abc pressed one key")
     named, plain = seen(desk, 4), seen(desk, 4, with_names=False)
     desk.control.restore("Ada", 4, "a test")
@@ -116,7 +116,7 @@ def test_the_effect_needs_answers(desk, tmp_path):
     small.close()
 
 
-def test_alike_maps_correlate_however_they_are_turned():
+def test_similar_maps_correlate_under_any_rotation():
     z = gaussian_space(20, 2, 3)
     turn = np.array([[0.0, -2.0], [2.0, 0.0]])
     assert exclusion_effect.distance_correlation(z, z @ turn) == pytest.approx(1.0)
@@ -127,7 +127,7 @@ def test_alike_maps_correlate_however_they_are_turned():
 # ---- over HTTP ----------------------------------------------------------------------------------
 
 
-def test_only_experimenters_may_compute_and_nobody_unknown_may_look(tmp_path):
+def test_only_experimenters_may_compute_and_only_the_signed_in_may_view(tmp_path):
     client = application(guarded_study(tmp_path / "words", TOML)).test_client()
     # As the monitor's data: no page that asks for a password, but a refusal.
     assert client.get("/monitor/words/participants/1").status_code == 401

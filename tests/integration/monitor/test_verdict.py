@@ -20,7 +20,7 @@ from server.cli.main import main
 from server.learning.verification import _same_entries, verify
 from server.monitor.feed import Feed
 from server.report.report import report as make_report
-from tests.support import study_stages as stages
+from tests.support import study_stages
 from tests.support.open_study import Desk
 from tests.support.simulated_participants import Person
 from tests.support.study_stages import BUILDERS, said
@@ -93,15 +93,15 @@ def test_every_stage_of_the_table_has_its_study():
     assert list(BUILDERS) == NAMES
 
 
-def test_an_exclusion_of_everybody_says_why_nothing_counts(tmp_path):
-    desk = stages.none_counted(tmp_path / "words")
+def test_an_exclusion_of_all_participants_says_why_nothing_counts(tmp_path):
+    desk = study_stages.none_counted(tmp_path / "words")
     where = shown(desk)["where"]
     assert f"{where['answers']} are from excluded participants" in where["explanation"]
     desk.close()
 
 
 def test_imported_answers_alone_are_said_to_be_so(tmp_path):
-    desk = stages.imported_only(tmp_path / "words")
+    desk = study_stages.imported_only(tmp_path / "words")
     found = shown(desk)
     assert found["where"]["answers"] == 0
     assert found["where"]["stage"] not in ("no answers", "none counted", "too few")
@@ -110,7 +110,7 @@ def test_imported_answers_alone_are_said_to_be_so(tmp_path):
 
 
 def test_a_study_of_bots_alone_is_said_to_be_one_until_people_come(tmp_path):
-    study = stages.Study(tmp_path / "words", stages.STRICT)
+    study = study_stages.Study(tmp_path / "words", study_stages.STRICT)
     desk = study.desk
     bot = Person(desk.service, study.space, 1, wait=desk.wait, simulated=True)
     while bot.step():
@@ -130,12 +130,12 @@ def test_a_study_of_bots_alone_is_said_to_be_one_until_people_come(tmp_path):
     desk.close()
 
 
-def test_a_pause_is_told_and_has_no_pace(tmp_path):
-    study = stages.Study(tmp_path / "words", stages.STRICT)
+def test_a_pause_is_reported_and_has_no_pace(tmp_path):
+    study = study_stages.Study(tmp_path / "words", study_stages.STRICT)
     study.desk.control.pause("Ada")
     assert said(study.desk).explanation.endswith("Collection has not started.")
     study.desk.control.start("Ada")
-    study.collect(stages.CAREFUL, lambda one: one.people > 1)
+    study.collect(study_stages.CAREFUL, lambda one: one.people > 1)
     study.desk.now += 60_000
     assert shown(study.desk)["where"]["per_minute"] > 0
     study.desk.control.pause("Ada")
@@ -150,8 +150,10 @@ def test_a_pause_is_told_and_has_no_pace(tmp_path):
 
 
 def test_a_budget_of_participants_is_a_budget(tmp_path):
-    study = stages.Study(tmp_path / "words", stages.STRICT + "[budget]\nparticipants = 1\n")
-    study.collect(stages.CAREFUL, lambda one: one.desk.rows(
+    study = study_stages.Study(
+        tmp_path / "words", study_stages.STRICT + "[budget]\nparticipants = 1\n"
+    )
+    study.collect(study_stages.CAREFUL, lambda one: one.desk.rows(
         "SELECT count(*) FROM participants WHERE stage = 'finished'") == [(1,)])  # fmt: skip
     found = said(study.finished())
     assert "The budget of 1 participant is used up." in found.explanation
@@ -198,7 +200,7 @@ def test_a_number_wavers_if_it_comes_back(ranks, expected):
     assert (found.stage == "wavering") == ("still changes" in expected)
 
 
-def test_a_bound_is_no_number():
+def test_a_lower_bound_is_not_worded_as_a_number():
     found = verdict(RUNNING, findings(1, bound=True))
     assert found.headline == "At least one dimension so far, not settled yet."
 
@@ -241,7 +243,7 @@ def test_every_criterion_has_a_title_a_message_and_something_to_wait_for():
         assert criteria.message(one, 2).endswith(".")
 
 
-def test_messages_tell_value_threshold_and_what_is_compared():
+def test_messages_give_value_threshold_and_what_is_compared():
     def told(name, value, threshold=2.0):
         return criteria.message(Criterion(name, value, threshold, False), 2)
 
@@ -280,7 +282,7 @@ def test_the_accuracy_is_of_questions_that_a_map_predicted():
     assert learner.prequential.value == 1.0
 
 
-def test_replay_compares_what_earlier_versions_told():
+def test_replay_compares_what_earlier_versions_published():
     now = '{"progressive": {"count": 3}, "prequential": {"count": 2}}'
     assert _same_entries('{"progressive": {"count": 3}}', now)
     assert not _same_entries('{"progressive": {"count": 4}}', now)

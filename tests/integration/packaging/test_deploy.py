@@ -85,7 +85,7 @@ def unit():
     return parser
 
 
-def test_the_unit_is_shut_in():
+def test_the_unit_is_sandboxed():
     service = unit()["Service"]
     assert service["User"] not in ("", "root")
     assert service["NoNewPrivileges"] == service["ProtectHome"] == service["PrivateTmp"] == "yes"

@@ -128,7 +128,7 @@ def locked(site):
         ),
     ],
 )
-def test_what_is_wrong_has_its_name_everywhere_and_goes_away_by_itself(site, harm, name, capfd):
+def test_an_error_has_the_same_name_everywhere_and_clears_by_itself(site, harm, name, capfd):
     assert site.answer()[0] == 200
     assert site.health()[0] == 200
     assert site.shown() is None
@@ -219,7 +219,7 @@ def test_the_monitor_shows_what_it_read_last_when_nothing_can_be_read(site):
     assert told.json["where"]["answers"] == 0
 
 
-def test_the_workers_heartbeat_is_told(site):
+def test_the_workers_heartbeat_is_shown(site):
     from server.store import heartbeat
 
     assert site.health()[1]["studies"][0] == {

@@ -121,7 +121,7 @@ def test_a_full_or_read_only_database_never_acknowledges(server, limit):
     assert rows(server, "SELECT count(*) FROM answers") == [(count + 1,)]
 
 
-def test_nonsense_is_answered_calmly(server):
+def test_malformed_requests_get_an_error_page(server):
     own, page = newcomer(server)
     for path, body, expected in [
         ("/s/nowhere/", None, 404),

@@ -34,7 +34,7 @@ def held_elsewhere(folder):
 
 @pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be deleted there")
 @pytest.mark.parametrize("harm", ["delete", "replace", "rename the folder"])
-def test_no_second_holder_whatever_happens_to_the_lock_file(tmp_path, harm):
+def test_no_second_process_gets_the_lock_whatever_happens_to_its_file(tmp_path, harm):
     folder = tmp_path / "words"
     folder.mkdir()
     with held_elsewhere(folder) as holder:
@@ -52,7 +52,7 @@ def test_no_second_holder_whatever_happens_to_the_lock_file(tmp_path, harm):
     ProcessLock(folder).release()
 
 
-def test_a_holder_that_is_killed_holds_nothing(tmp_path):
+def test_a_killed_process_releases_its_lock(tmp_path):
     with held_elsewhere(tmp_path) as holder:
         with pytest.raises(StudyLocked):
             ProcessLock(tmp_path)

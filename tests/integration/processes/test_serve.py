@@ -134,7 +134,7 @@ def test_the_demo_reaches_its_stop_by_itself_at_the_rank_it_should(serving, tmp_
     browser.close()
 
 
-def test_a_rehearsal_leaves_the_study_as_it_was_and_keeps_what_people_answered(
+def test_a_rehearsal_leaves_the_study_unchanged_and_keeps_human_answers(
     serving, tmp_path, monkeypatch
 ):
     folder = write_study(tmp_path / "words", "[session]\npractice = 0\n", items=6)

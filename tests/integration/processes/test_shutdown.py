@@ -31,7 +31,7 @@ answers = 10000000
 REQUEST = b"POST /answer HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nleft"
 
 
-def test_nothing_is_lost_and_nobody_dropped(tmp_path):
+def test_no_answer_and_no_participant_is_lost(tmp_path):
     """`make bench-reliability` does 100 such rounds."""
     found = end_rounds(write_study(tmp_path / "words", TOML), rounds=3, visitors=12, seed=1)
     assert found.acknowledged >= 36 and found.lost == 0
@@ -134,7 +134,7 @@ def test_half_a_request_is_waited_for(server, monkeypatch):
     assert server.served == [b"left"]
 
 
-def test_half_a_request_that_stays_half_does_not_hold_it_up(server, monkeypatch):
+def test_an_incomplete_request_does_not_delay_shutdown(server, monkeypatch):
     monkeypatch.setattr(web_process, "PARTIAL_SECONDS", 0.1)
     monkeypatch.setattr(web_process, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr(web_process, "DRAIN_SECONDS", 1000.0)
@@ -174,7 +174,7 @@ def test_an_idle_connection_is_closed(server):
         assert is_closed(connection)
 
 
-def test_one_that_takes_too_long_is_told_to_try_again(server, monkeypatch):
+def test_a_request_that_takes_too_long_is_asked_to_try_again(server, monkeypatch):
     monkeypatch.setattr(web_process, "DRAIN_SECONDS", 0.1)
     monkeypatch.setattr(web_process, "THREADS_END_SECONDS", 0.1)
     server.go_on.clear()
@@ -226,7 +226,7 @@ print(stop.wait(60))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
-def test_a_signal_that_comes_while_somebody_begins_to_wait_is_not_the_end_of_it():
+def test_a_signal_that_arrives_as_a_wait_begins_does_not_end_it():
     told = subprocess.run(
         [sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=120
     )

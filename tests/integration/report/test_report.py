@@ -129,7 +129,7 @@ def test_whatever_the_text_cites_is_in_the_references_and_the_other_way_round(ma
 
 
 @pytest.mark.parametrize("selector", ["fisher", "uncertainty", "random"])
-def test_every_selector_has_its_words_and_references(selector):
+def test_every_selector_has_a_description_and_references(selector):
     assert len(cited(selector, "rank_settled")) >= 8
     assert cited(selector, "rank_settled") == sorted(
         cited(selector, "rank_settled"), key=str.casefold
@@ -151,7 +151,7 @@ def test_the_map_over_time_ends_with_the_newest_and_stays_small(made):
 # ---- what is left out ---------------------------------------------------------------------------
 
 
-def test_nobody_is_named_unless_asked_for(desk, made):
+def test_no_participant_is_named_unless_asked_for(desk, made):
     assert "c0ffee" not in made.page
     assert "Ada" not in made.page
     assert "It was P4" in Seen(made.page).text
@@ -174,7 +174,7 @@ def test_codes_stay_at_home(made):
     assert CODE not in made.page
 
 
-def test_links_that_name_people_are_not_told(tmp_path):
+def test_links_that_name_participants_are_not_listed(tmp_path):
     desk = Desk(tmp_path / "new")
     try:
         desk.service.arrive({"PROLIFIC_PID": "nobodys-business", "SESSION_ID": "first"})
@@ -204,7 +204,7 @@ def test_hostile_texts_stay_texts(made):
     assert HARM in [item["text"] for item in carried(made.page)["items"]]
 
 
-def test_the_page_names_no_address_to_fetch(made):
+def test_the_page_names_no_url_to_fetch(made):
     seen = Seen(made.page)
     fetched = [value for name, value in seen.attributes if name in ("src", "href", "action")]
     assert all(value.startswith(("#", "data:")) for value in fetched)
@@ -236,7 +236,7 @@ def test_the_monitors_own_modules_are_in_the_page(made):
         assert f'modules["monitor/{name}.js"]' in made.page
 
 
-def test_a_module_that_cannot_be_put_in_is_told(tmp_path):
+def test_a_script_that_cannot_be_bundled_is_reported(tmp_path):
     (tmp_path / "one.js").write_text('import other from "./two.js";\n')
     with pytest.raises(ValueError, match=r"one\.js: unsupported import or export in a report"):
         page.bundle(tmp_path, "one.js")
@@ -278,7 +278,7 @@ def test_what_was_written_before_is_replaced_only_if_it_is_a_report(desk, tmp_pa
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["report.html", "thesis.html"]
 
 
-def test_bad_input_and_places_that_cannot_be_written_are_one_sentence(desk, tmp_path):
+def test_bad_input_and_unwritable_paths_are_one_sentence(desk, tmp_path):
     (tmp_path / "file").write_text("")
     below = _refused(desk.folder, "-o", tmp_path / "file" / "report.html")
     assert below.startswith(f"lore-active: {tmp_path / 'file'}")
@@ -330,7 +330,7 @@ def pictured(tmp_path):
     desk.close()
 
 
-def test_small_pictures_are_in_the_page(pictured):
+def test_small_images_are_in_the_page(pictured):
     shown = stimuli.shown(pictured.study)
     assert (shown.pictures, shown.left_out) == (5, "")
     assert all(one["address"].startswith("data:image/png;base64,") for one in shown.items)
@@ -351,7 +351,7 @@ def test_large_ones_are_named_and_small_versions_can_be_given(pictured, tmp_path
     assert all(one["address"].startswith("data:image/gif;base64,") for one in given.items)
 
 
-def test_a_log_has_no_pictures_and_says_so(pictured, tmp_path):
+def test_a_log_has_no_images_and_says_so(pictured, tmp_path):
     result = CliRunner().invoke(
         main, ["export", str(pictured.folder), "--format", "log", "--out", str(tmp_path)]
     )

@@ -70,7 +70,7 @@ def test_an_unknown_study_looks_like_a_wrong_password(app):
     assert wrong == unknown
 
 
-def test_nobody_hears_of_a_study_before_signing_in(app):
+def test_studies_are_not_named_before_signing_in(app):
     assert "Words" not in app.test_client().get("/monitor/").text
 
 
@@ -94,7 +94,7 @@ def test_one_password_does_not_open_another_study(tmp_path, clock):
         served.database.close()
 
 
-def test_a_study_without_a_password_stays_shut(tmp_path, clock):
+def test_a_study_without_a_password_stays_closed(tmp_path, clock):
     app = application(write_study(tmp_path / "words"), clock)
     reply = sign_in(app.test_client(), "words", "")
     assert reply.status_code == 403
@@ -102,9 +102,7 @@ def test_a_study_without_a_password_stays_shut(tmp_path, clock):
     app.extensions["studies"]["words"].database.close()
 
 
-def test_signing_in_tells_no_study_names_by_what_it_says_or_by_how_long_it_takes(
-    tmp_path, clock, monkeypatch
-):
+def test_signing_in_reveals_no_study_names_by_message_or_duration(tmp_path, clock, monkeypatch):
     from server.app import create_app
 
     folders = [
@@ -158,7 +156,7 @@ def attempts(app):
     )
 
 
-def test_wrong_passwords_make_everybody_there_wait(app, clock):
+def test_wrong_passwords_delay_everyone_at_that_address(app, clock):
     client = app.test_client()
     for _ in range(FREE_FAILURES):
         assert sign_in(client, "words", "wrong").status_code == 403
@@ -237,7 +235,7 @@ def test_a_new_password_ends_every_session(app, tmp_path):
     assert client.get("/monitor/words/").status_code == 303
 
 
-def test_sessions_end_when_nobody_looks(app, clock):
+def test_idle_sessions_end(app, clock):
     client = signed_in(app)
     clock.ms += IDLE_MS
     assert client.get("/monitor/words/").status_code == 200
@@ -289,7 +287,7 @@ def test_another_sessions_token_is_refused(app):
     assert one.post("/monitor/words/control/pause", data=form).status_code == 403
 
 
-def test_nobody_can_be_signed_in_by_another_site(app):
+def test_another_site_cannot_sign_anyone_in(app):
     form = {"csrf": "x", "study": "words", "password": PASSWORD}
     assert app.test_client().post("/monitor/sign-in", data=form).status_code == 403
 

@@ -189,7 +189,7 @@ SMUGGLED = {
 
 
 @pytest.mark.parametrize("what", NO_REQUESTS)
-def test_what_is_no_request_gets_a_calm_answer(server, what):
+def test_malformed_bytes_get_an_error_response(server, what):
     sound(spoken(server.port, NO_REQUESTS[what]))
     assert serves(server)
 
@@ -225,7 +225,7 @@ def test_requests_with_bytes_changed(server):
     assert serves(server)
 
 
-def test_people_are_served_while_hundreds_of_lines_are_held_half_open(server):
+def test_participants_are_served_while_hundreds_of_connections_are_half_open(server):
     held = []
     try:
         for number in range(300):

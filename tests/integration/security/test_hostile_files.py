@@ -70,7 +70,7 @@ def test_a_file_that_is_also_a_page_is_only_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.svg", "x.html", "x.htm", "x.xml", "x.xhtml", "x.pdf", "x.zip"])
-def test_files_that_can_hold_scripts_are_no_stimuli(tmp_path, name):
+def test_files_that_can_hold_scripts_are_not_stimuli(tmp_path, name):
     assert "stimuli must end in one of" in only(
         small_study(tmp_path / "words", **{f"stimuli/{name}": PAGE})
     )
@@ -186,7 +186,7 @@ def test_neither_log_nor_exports_hold_a_secret(app, tmp_path):
         assert secret not in whole
 
 
-def test_old_addresses_of_wrong_passwords_are_forgotten(tmp_path):
+def test_old_addresses_with_wrong_passwords_are_dropped(tmp_path):
     clock = Hand()
     app = application(guarded_study(tmp_path / "words"), clock)
     client = app.test_client()

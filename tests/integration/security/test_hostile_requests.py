@@ -126,7 +126,7 @@ app.extensions["studies"]["words"].database.close()
 """
 
 
-def test_an_error_of_ours_is_logged_once_and_shown_to_nobody(tmp_path):
+def test_an_internal_error_is_logged_once_and_never_shown(tmp_path):
     folder = write_study(tmp_path / "words")
     told = subprocess.run(
         [sys.executable, "-c", TROUBLE, str(folder)], capture_output=True, text=True, cwd=ROOT
@@ -178,7 +178,7 @@ FORWARDED = {
 
 
 @pytest.mark.parametrize("host", ["localhost", EVIL, f"{EVIL}:99", f"localhost@{EVIL}"])
-def test_no_address_comes_from_the_request(app, host):
+def test_no_url_is_built_from_the_request(app, host):
     client = app.test_client()
     headers = {**FORWARDED, "Host": host}
     for path in ("/s/words", "/s/words/", "/monitor", "/monitor/words", "/monitor/words/", "/x"):
@@ -189,7 +189,7 @@ def test_no_address_comes_from_the_request(app, host):
         assert EVIL not in str(reply.headers)
 
 
-def test_links_for_looking_name_no_host(app):
+def test_view_only_links_name_no_host(app):
     client = app.test_client()
     sign_in(client, "words")
     form = {"csrf": csrf(client, "words"), "label": "the wall"}
@@ -274,14 +274,14 @@ def test_forms_from_elsewhere_are_refused(app, headers):
     assert post(client, "words", "control/pause").status_code == 200
 
 
-def test_the_door_takes_no_token_that_somebody_else_chose(app):
+def test_signing_in_accepts_no_token_chosen_by_another(app):
     client = app.test_client()
     client.set_cookie("lore_door", "chosen-by-another-site", path="/monitor")
     assert door(client) != "chosen-by-another-site"
     assert re.fullmatch(r"[A-Za-z0-9_-]{32}", door(client))
 
 
-def test_a_session_is_never_one_that_somebody_else_chose(app):
+def test_a_session_is_never_one_chosen_by_another(app):
     client = app.test_client()
     client.set_cookie("lore_monitor_words", "chosen", path="/monitor")
     sign_in(client, "words")
@@ -351,7 +351,7 @@ def test_secrets_are_compared_in_constant_time_or_by_their_hash():
         *("&cc=STOLEN", "x\r\nSet-Cookie: a=b", "\"><script>alert(1)</script>", "[x]", "é\u202e"),
     ],
 )  # fmt: skip
-def test_ways_out_lead_where_the_study_says(app, value):
+def test_exits_lead_where_the_study_says(app, value):
     client, action, page = taking_part(app, f"?PROLIFIC_PID={quote(value)}&x=1")
     done = finish(client, action, page)
     if 'name="text"' in done.text:

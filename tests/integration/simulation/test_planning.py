@@ -117,7 +117,7 @@ def desk(tmp_path):
     opened.close()
 
 
-def test_a_pilot_tells_noise_lapses_and_trials(desk):
+def test_a_pilot_estimates_noise_lapses_and_trials(desk):
     worker, person = desk.worker(), Person(8, 1, noise=0.05)
     for _ in range(3):
         stage = desk.newcomer()

@@ -86,7 +86,7 @@ def test_only_when_something_changed_and_three_are_kept(desk, stage):
     assert take(desk) is not None
 
 
-def test_a_clock_that_was_set_back_does_not_throw_the_newest_away(desk, stage):
+def test_a_clock_that_was_set_back_does_not_discard_the_newest_backup(desk, stage):
     kept = []
     for _ in range(5):
         stage = desk.answer(stage)
@@ -96,7 +96,7 @@ def test_a_clock_that_was_set_back_does_not_throw_the_newest_away(desk, stage):
     assert answers(kept[-1]) == 5
 
 
-def test_answers_are_stored_while_it_runs_and_it_is_of_one_moment(desk, stage):
+def test_answers_are_stored_during_a_backup_which_is_consistent(desk, stage):
     """Collection goes on between any two parts of a backup, and the backup does not follow it."""
     parts = []
 
@@ -117,7 +117,7 @@ def test_answers_are_stored_while_it_runs_and_it_is_of_one_moment(desk, stage):
     assert answers(made) == 1 and backups.unsound(made) == ""
 
 
-def test_one_that_is_given_up_leaves_nothing(desk, stage):
+def test_an_interrupted_backup_leaves_nothing(desk, stage):
     def stop():
         raise KeyboardInterrupt
 
@@ -131,7 +131,7 @@ def test_one_that_is_given_up_leaves_nothing(desk, stage):
     assert list((desk.folder / "backups").iterdir()) == [made]
 
 
-def test_older_backups_make_room_but_one_stays(desk, stage):
+def test_older_backups_are_deleted_but_one_stays(desk, stage):
     for _ in range(3):
         stage = desk.answer(stage)
         take(desk)
@@ -145,7 +145,7 @@ def test_older_backups_make_room_but_one_stays(desk, stage):
     assert backups.every(desk.folder) == [kept[-1], made]
 
 
-def test_a_full_disk_is_reported_and_hurts_nobody(desk, stage):
+def test_a_full_disk_is_reported_and_loses_no_answer(desk, stage):
     stage = desk.answer(stage)
     first = take(desk)
     stage = desk.answer(stage)

@@ -100,7 +100,7 @@ def rows(folder, sql):
     return found
 
 
-def test_no_byte_of_the_person_is_left(folder):
+def test_no_byte_of_the_participant_is_left(folder):
     ((token,),) = rows(folder, "SELECT token FROM participants WHERE id = 2")
     assert files_with(folder, TRACES) == {"study.db"}
     found = told("forget", folder, NAME)
@@ -231,7 +231,7 @@ def test_files_with_answers_are_named_in_every_format(folder):
     assert wanted <= {name.removeprefix("export/all/") for name in found["still_in"]}
 
 
-def test_somebody_in_the_middle_is_shown_out_and_their_link_is_dead(folder):
+def test_an_erased_participant_under_way_is_shown_out_and_their_link_is_dead(folder):
     desk = Desk(folder)
     stage = desk.newcomer(PROLIFIC_PID="in-the-middle")
     desk.answer(stage)
@@ -252,7 +252,7 @@ def test_a_study_that_is_being_served_is_left_alone(folder):
     assert files_with(folder, TRACES) == {"study.db"}
 
 
-def test_another_program_that_reads_the_database_is_told_of(folder):
+def test_another_program_that_reads_the_database_is_reported(folder):
     reader = sqlite3.connect(folder / "study.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM participants").fetchone()
@@ -271,7 +271,7 @@ def test_another_program_that_reads_the_database_is_told_of(folder):
         ("the-same-study", "There is no participant 'the-same-study'"),
     ],
 )
-def test_nobody_is_erased_by_mistake(folder, called, message):
+def test_no_participant_is_erased_by_mistake(folder, called, message):
     assert message in run("forget", folder, called, "--yes", code=2)
 
 
@@ -284,7 +284,7 @@ def test_a_name_that_looks_like_a_number_is_asked_back(folder):
     assert told("forget", folder, "survey_code=2")["participant"] == 4
 
 
-def test_without_a_person_to_ask_it_wants_yes(folder):
+def test_without_a_terminal_yes_is_required(folder):
     result = subprocess.run(
         [*COMMAND, "forget", str(folder), "2"], capture_output=True, text=True, stdin=-3
     )

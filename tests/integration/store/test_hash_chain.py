@@ -205,7 +205,7 @@ def test_without_its_state_a_study_is_neither_begun_again_nor_exported(folder):
     run("export", folder)
 
 
-def test_text_that_is_no_text_keeps_nobody_from_the_rest(folder):
+def test_undecodable_text_does_not_block_the_rest(folder):
     attack(folder, "UPDATE answers SET timings = CAST(X'7bff7d' AS TEXT) WHERE seq = 7")
     run("export", folder, "--format", "all")
     run("report", folder)
@@ -220,7 +220,7 @@ def test_an_untouched_study_matches(folder):
     assert f"{rows} stored rows match the hash chain" in run("replay", folder)
 
 
-def test_places_are_recognised_across_participants(folder):
+def test_swapped_rows_are_recognised_across_participants(folder):
     """Rows of two participants have two salts."""
     attack(
         folder,
@@ -299,7 +299,7 @@ def test_a_journal_that_cannot_be_read_any_more_does_not_end_it(folder, statemen
     assert "DIFFERS steps row 2 was" in run("replay", folder, "--verify", code=1)
 
 
-def test_a_step_with_text_that_is_no_text_is_named_and_the_others_are_made_again(folder):
+def test_a_step_with_undecodable_text_is_named_and_the_others_are_recomputed(folder):
     attack(folder, "UPDATE steps SET work = CAST(X'ff' AS TEXT) WHERE id = 2")
     found = replayed(folder, 1)
     assert named(found)[0][:2] == ("steps", 2)
@@ -354,7 +354,7 @@ def test_rows_put_back_as_they_were_match_again(folder):
         (["DROP TABLE chain"], ["the tables of the chain are missing."]),
     ],
 )  # fmt: skip
-def test_harm_to_the_chain_itself_is_named(folder, statements, what):
+def test_damage_to_the_chain_itself_is_named(folder, statements, what):
     last = one(folder, "SELECT max(id) FROM chain")
     attack(folder, *(statement.replace("{{", "{") for statement in statements))
     reader = sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True)
@@ -377,7 +377,7 @@ def test_harm_to_the_chain_itself_is_named(folder, statements, what):
         ["UPDATE chain SET note = '{}' WHERE id = 1"],
     ],
 )
-def test_a_chain_that_was_taken_away_is_begun_again_and_told_of(folder, statements):
+def test_a_removed_hash_chain_is_started_again_and_reported(folder, statements):
     attack(folder, FLIP.format(5), *statements)
     goes_on(folder)
     found = replayed(folder, 1)
@@ -387,7 +387,7 @@ def test_a_chain_that_was_taken_away_is_begun_again_and_told_of(folder, statemen
     assert ("answers", 6) in [(table, row) for table, row, _ in named(replayed(folder, 1))]
 
 
-def test_an_edited_head_keeps_nobody_from_answering(folder):
+def test_an_edited_chain_head_does_not_stop_answers(folder):
     attack(folder, "UPDATE chain_head SET last = 3, hash = zeroblob(16)")
     goes_on(folder)
     (_, row, what), *_ = named(replayed(folder, 1))
@@ -412,7 +412,7 @@ def test_the_end_cut_off_with_the_rows_it_recorded_is_named(folder):
     assert len(found) == 1 and found[0][2].endswith(f"{last} are missing.")
 
 
-def test_a_chain_made_again_does_not_go_on_from_an_earlier_log(folder, tmp_path):
+def test_a_recomputed_hash_chain_does_not_continue_an_earlier_log(folder, tmp_path):
     run("export", folder, "--format", "log", "--out", tmp_path / "kept")
     kept = tmp_path / "kept" / "words.log.jsonl"
     earlier = replayed(folder)["last_hash"]
@@ -432,7 +432,7 @@ def test_a_chain_made_again_does_not_go_on_from_an_earlier_log(folder, tmp_path)
 
 
 @pytest.mark.parametrize("said", ["nonsense", "abcd", "", "0" * 31 + "g"])
-def test_what_is_no_hash_is_refused(folder, said):
+def test_what_is_not_a_hash_is_refused(folder, said):
     output = run("replay", folder, "--verify", "--continues", said, code=2)
     assert "must be a log, or the last hash of a chain" in output
 
@@ -459,7 +459,7 @@ def verified(database):
     return database.read(chain_verification.verify)
 
 
-def test_what_was_taken_back_is_not_recorded(database):
+def test_what_was_rolled_back_is_not_recorded(database):
     def fail(c):
         collection.add_event(c, "lost", "test", 5)
         raise ValueError("no")
@@ -560,7 +560,7 @@ def test_a_database_from_before_the_chain_is_covered_from_its_first_opening(old)
     ]
 
 
-def test_a_database_from_before_the_chain_that_cannot_be_written_is_told_of(old):
+def test_a_database_from_before_the_chain_that_cannot_be_written_is_reported(old):
     reader = sqlite3.connect(f"file:{old}?mode=ro", uri=True)
     found = chain_verification.verify(reader)
     reader.close()
@@ -624,7 +624,7 @@ def test_a_pseudonymised_log_is_not_called_changed(folder, tmp_path):
     assert "without a hash chain" in run("replay", folder, "--continues", path, code=2)
 
 
-def test_an_imported_log_goes_on_with_its_chain(folder, tmp_path):
+def test_an_imported_log_continues_its_chain(folder, tmp_path):
     path, there = exported(folder, tmp_path / "out"), tmp_path / "there"
     run("import", path, there)
     shutil.copy(folder / "study.toml", there)
@@ -698,7 +698,7 @@ def test_erasing_leaves_a_chain_that_matches_and_no_salt_to_guess_with(folder):
     assert [row for _, row, _ in named(replayed(folder, 1))] == [5, 20]
 
 
-def test_no_earlier_copy_without_the_person_has_their_salt(folder, tmp_path):
+def test_no_earlier_copy_without_the_participant_has_their_salt(folder, tmp_path):
     log_before = exported(folder, tmp_path / "before")
     desk = Desk(folder)
     desk.newcomer(PROLIFIC_PID="person-late")

@@ -133,7 +133,7 @@ def test_nothing_in_the_folder_changes(closed, tmp_path, name):
 
 @pytest.mark.parametrize("state", [crashed, older])
 @pytest.mark.parametrize("name", ["export", "replay", "report"])
-def test_nor_where_the_database_would_have_to_be_brought_up_to_date(closed, tmp_path, state, name):
+def test_nor_where_the_database_would_have_to_be_migrated(closed, tmp_path, state, name):
     folder = state(closed, tmp_path / "words")
     before = every_file(folder)
     told = CliRunner().invoke(main, filled(READING[name], folder, tmp_path))
@@ -206,7 +206,7 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
     assert every_file(folder) == before
 
 
-def test_a_copy_of_a_database_that_is_being_written_is_one_moment(tmp_path):
+def test_a_copy_of_a_database_that_is_being_written_is_consistent(tmp_path):
     path = tmp_path / "busy.db"
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = wal")
@@ -256,7 +256,7 @@ def test_a_database_that_others_replace_meanwhile_is_copied_again(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database" * 300])
-def test_what_is_no_database_is_named(closed, tmp_path, content):
+def test_what_is_not_a_database_is_named(closed, tmp_path, content):
     folder = tmp_path / "words"
     shutil.copytree(closed, folder)
     (folder / DATABASE).write_bytes(content)

@@ -152,7 +152,7 @@ def change(path, timings):
     path.write_bytes(content.replace(timings.encode(), timings.replace("away", "AWAY").encode()))
 
 
-def test_a_changed_value_that_no_backup_has_is_told_of_and_kept(closed):
+def test_a_changed_value_that_no_backup_has_is_reported_and_kept(closed):
     ((timings,),) = rows(closed, "SELECT timings FROM answers WHERE seq = 399")
     change(closed / DATABASE, timings)
     found = recover(closed)
@@ -169,7 +169,7 @@ def test_a_changed_value_is_taken_from_the_backup(made, closed):
     assert json.loads(run("replay", closed, "--verify", "--json"))["mismatches"] == []
 
 
-def test_nothing_happens_while_a_server_holds_the_study(closed):
+def test_nothing_happens_while_a_server_has_locked_the_study(closed):
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "answers")[:1])
     before, hold = digests(closed), ProcessLock(closed)
     assert "another lore-active process is using this study" in run(
@@ -308,7 +308,7 @@ def test_answers_stay_when_who_gave_them_is_lost(made, closed):
     assert goes_on(closed)["models_checked"] > 1
 
 
-def test_somebody_in_the_middle_goes_on_after_their_last_answer(made, closed):
+def test_an_interrupted_participant_continues_after_their_last_answer(made, closed):
     """Their row is as old as the backup; their answers are newer."""
     old = {
         row[0]: row[1]
@@ -352,7 +352,7 @@ def test_a_lost_state_begins_paused(closed):
 # ---- the log ------------------------------------------------------------------------------------
 
 
-def test_commits_after_a_damaged_place_in_the_log_are_used(made, folder):
+def test_commits_after_a_damaged_part_of_the_log_are_used(made, folder):
     """SQLite itself would use nothing after it, without a word."""
     without_backups(folder)
     log = folder / f"{DATABASE}-wal"
@@ -463,7 +463,7 @@ def test_an_older_version_without_a_chain(tmp_path):
 
 
 @pytest.mark.parametrize("harm", damaging.HARMS, ids=lambda one: one.__name__)
-def test_whatever_is_damaged_it_tells_the_truth(made, harm):
+def test_whatever_is_damaged_the_report_of_it_is_true(made, harm):
     """`make bench-reliability` does the same a hundred times with a larger study."""
     rng = np.random.default_rng([7, damaging.HARMS.index(harm)])
     for file, backup in ((DATABASE, True), (DATABASE, False), (f"{DATABASE}-wal", False)):

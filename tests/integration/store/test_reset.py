@@ -118,7 +118,7 @@ def test_reset_clears_the_data_and_keeps_all_of_it(folder):
     assert len(list((folder / "backups").glob("before-reset-*"))) == 2
 
 
-def test_what_was_reset_can_be_brought_back(folder):
+def test_what_was_reset_can_be_restored(folder):
     run("reset", folder, "--yes")
     (kept,) = (folder / "backups").iterdir()
     (kept / "study.db").rename(folder / "study.db")

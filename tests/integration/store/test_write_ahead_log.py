@@ -18,7 +18,7 @@ answers = 5000
 """
 
 
-def test_a_log_cut_or_spoilt_at_a_hundred_places_leaves_a_beginning_of_the_answers(tmp_path):
+def test_a_log_truncated_or_damaged_at_a_hundred_offsets_leaves_a_prefix_of_the_answers(tmp_path):
     desk = Desk(tmp_path / "words", TOML, items=8)
     person, acknowledged = Person(8, 2), set()
     worker = desk.worker()

@@ -114,7 +114,7 @@ def test_the_other_fields_too(client, tmp_path, text):
     assert budget(tmp_path) == before
 
 
-def test_what_is_within_the_range_is_taken_whole(client, tmp_path):
+def test_values_within_the_range_are_accepted_unchanged(client, tmp_path):
     post(client, "words", "control/budget", answers="010000000", participants=" 1000000 ")
     post(client, "words", "control/trials", trials="5000")
     assert budget(tmp_path) == (10_000_000, 1_000_000, 5000, 2)

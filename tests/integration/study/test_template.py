@@ -47,7 +47,7 @@ def test_the_manual_lists_every_key_as_it_is():
         assert rows[key] == (rule, f"`{default}`" if default else "required", MEANINGS[key])
 
 
-def test_every_example_of_the_manual_is_sound():
+def test_every_example_of_the_manual_is_valid():
     examples = re.findall(r"^```toml\n(.*?)^```", MANUAL.read_text(), re.M | re.S)
     settings = [text for text in examples if "[[item]]" not in text]
     assert len(settings) == len(TABLES)

@@ -50,7 +50,7 @@ def collected(tmp_path_factory):
     desk.close()
 
 
-def test_there_is_a_map_once_enough_people_have_answered(collected):
+def test_there_is_a_map_once_enough_participants_have_answered(collected):
     desk, person, seen = collected
     ranks = desk.rows("SELECT rank FROM models ORDER BY version DESC LIMIT 1")
     assert ranks[0][0] >= 1
@@ -110,7 +110,7 @@ def test_everything_is_inside_and_no_label_covers_another():
                 assert one is other or apart
 
 
-def test_items_in_one_place_are_no_error():
+def test_coinciding_items_are_not_an_error():
     found = drawn(np.zeros((4, 2)), words("a", "b", "c", "d"))
     assert len({(place.x, place.y) for place in found.places}) == 1
 

@@ -64,17 +64,17 @@ def test_the_cost_is_read_from_the_file(tmp_path):
         f"scrypt n=0 r=0 p=0 {'0' * 32} {'0' * 64}\n".encode(),
     ],
 )
-def test_a_damaged_file_lets_nobody_in(tmp_path, content):
+def test_a_damaged_password_file_grants_no_access(tmp_path, content):
     (tmp_path / "password").write_bytes(content)
     assert not verify(tmp_path, "correct horse")
 
 
-def test_without_a_file_nobody_gets_in(tmp_path):
+def test_without_a_password_file_no_access_is_granted(tmp_path):
     assert not verify(tmp_path, "")
     assert not verify(tmp_path, "correct horse")
 
 
-def test_letters_typed_in_two_ways_are_the_same(tmp_path):
+def test_characters_encoded_in_two_ways_are_the_same(tmp_path):
     set_password(tmp_path, "Müßiggang")
     assert verify(tmp_path, "Mu\u0308ßiggang")
 
@@ -108,7 +108,7 @@ def test_generated_passwords_differ_and_can_be_typed():
         *("aaaaaaaaaaaa", "abababababab", "my-study-2", "My_Study2", "my-study-2my-study-2"),
     ],
 )
-def test_what_everybody_tries_first_is_refused(tmp_path, password):
+def test_the_most_common_passwords_are_refused(tmp_path, password):
     folder = tmp_path / "my-study-2"
     folder.mkdir()
     with pytest.raises(InvalidParameter, match=r"easy to guess|different characters"):
@@ -145,7 +145,7 @@ def test_the_environment_sets_a_password_once(tmp_path):
         (f"scrypt n=16 r=1 p=1 {'0' * 32} {'0' * 64}\n", 0o600, "too fast to guess"),
     ],
 )
-def test_a_password_that_keeps_nobody_out_is_not_served(tmp_path, content, mode, message):
+def test_a_weak_password_is_not_served(tmp_path, content, mode, message):
     set_password(tmp_path, "correct horse")
     prepare(tmp_path, None)
     if content is not None:

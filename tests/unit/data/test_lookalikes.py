@@ -74,13 +74,13 @@ def test_check_names_both_keys_and_what_cannot_be_seen(tmp_path, one, other, nam
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_keys_that_can_be_told_apart_are_fine(tmp_path, one, other):
+def test_distinguishable_keys_are_accepted(tmp_path, one, other):
     folder = listed(tmp_path.resolve() / "words", one, other)
     assert check(folder) == []
     assert [item.key for item in load(folder).items][:2] == [one, other]
 
 
-def test_an_invisible_character_alone_is_no_problem(tmp_path):
+def test_an_invisible_character_alone_is_not_a_problem(tmp_path):
     family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
     assert check(listed(tmp_path.resolve() / "words", family, "\u05d0\u200f")) == []
 

@@ -216,7 +216,7 @@ def test_other_tables_in_memory():
     "source",
     [["abc", "bca"], [b"abc"], [{0, 1, 2}], [[0, 1, 2], {"a": 1, "b": 2, "c": 3}]],
 )
-def test_letters_sets_and_keys_are_not_answers(source):
+def test_strings_sets_and_dict_keys_are_not_answers(source):
     assert "must be three items in order" in said(source)
 
 
@@ -250,7 +250,7 @@ def test_every_synonym_is_understood_in_any_order(tmp_path):
 
 @pytest.mark.parametrize("header", ["thing,same,other", "x,y,z", "stimulus,a,b"])
 @pytest.mark.parametrize("rows", [LABELLED, ANSWERS])
-def test_a_header_that_is_not_understood_is_no_answer(tmp_path, header, rows):
+def test_a_header_that_is_not_understood_is_not_an_answer(tmp_path, header, rows):
     told = said(write(tmp_path, csv_of(header.split(","), rows)))
     assert f"Line 1 of answers.csv is '{header}', which is not a known header" in told
     assert known_headers() in told

@@ -30,7 +30,7 @@ def test_columns_say_which_comparisons_belong_together():
     assert (some.trial.tolist(), some.participant.tolist()) == ([3, 1], [1, 0])
 
 
-def test_without_columns_each_is_a_trial_of_nobody_known():
+def test_without_columns_each_answer_is_a_trial_of_an_unknown_participant():
     triplets = as_triplets(ROWS)
     assert triplets.trial.tolist() == [0, 1, 2, 3, 4]
     assert set(triplets.participant.tolist()) == {-1}

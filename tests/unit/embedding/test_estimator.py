@@ -169,7 +169,7 @@ def test_items_and_start_are_passed_by_name():
         LORE().fit(ANSWERS, None, None, 20)
 
 
-def test_sparse_input_is_refused_in_words():
+def test_sparse_input_is_refused_with_a_message():
     with pytest.raises(InvalidTriplets, match="Sparse input is not supported"):
         LORE().fit(coo_array(ANSWERS))
 

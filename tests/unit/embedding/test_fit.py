@@ -15,7 +15,7 @@ from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings, solve
 from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
-from tests.support import numpy_reference as twins
+from tests.support import numpy_reference
 
 
 def simulated(items, count, dimensions, seed, noise=0.1):
@@ -31,7 +31,7 @@ def test_solution_is_a_stationary_point_of_the_objective(dimensions):
     found = solve(as_pairs(as_triplets(answers)), random_start(30, 8, 1), SolverSettings())
     assert found.converged
     weight = np.ones(len(answers))
-    value = twins.objective(found.embedding, answers, weight, 1.0, 0.01, 0.5)
+    value = numpy_reference.objective(found.embedding, answers, weight, 1.0, 0.01, 0.5)
     assert found.objective == pytest.approx(value, rel=1e-9)
     rng = np.random.default_rng(0)
     slopes = []
@@ -39,7 +39,7 @@ def test_solution_is_a_stationary_point_of_the_objective(dimensions):
         way = rng.normal(size=found.embedding.shape)
         way *= 1e-4 / np.linalg.norm(way)
         ends = [
-            twins.objective(found.embedding + sign * way, answers, weight, 1.0, 0.01, 0.5)
+            numpy_reference.objective(found.embedding + sign * way, answers, weight, 1.0, 0.01, 0.5)
             for sign in (1, -1)
         ]
         slopes.append(abs(ends[0] - ends[1]) / 2e-4)
@@ -119,7 +119,9 @@ def test_steepest_direction_is_where_a_new_column_pays():
     def change(direction):
         wide = np.column_stack([flat.embedding, 0.01 * direction / np.linalg.norm(direction)])
         narrow = np.column_stack([flat.embedding, np.zeros(20)])
-        return twins.loss(wide, answers, weight, 1.0) - twins.loss(narrow, answers, weight, 1.0)
+        return numpy_reference.loss(wide, answers, weight, 1.0) - numpy_reference.loss(
+            narrow, answers, weight, 1.0
+        )
 
     best = change(column[:, 0])
     assert best < 0
@@ -172,14 +174,14 @@ def test_weights_act_like_repetition():
     np.testing.assert_array_equal(one.embedding_, other.embedding_)
 
 
-def test_order_of_answers_leaves_no_trace():
+def test_results_do_not_depend_on_the_order_of_answers():
     answers, _ = simulated(20, 500, 2, seed=36)
     one = LORE().fit(answers, n_objects=20)
     other = LORE().fit(answers[::-1], n_objects=20)
     assert one.embedding_.tobytes() == other.embedding_.tobytes()
 
 
-def test_max_iter_is_told():
+def test_reaching_max_iter_is_reported():
     answers, _ = simulated(30, 1000, 3, seed=37)
     found = solve(
         as_pairs(as_triplets(answers, 30)), random_start(30, 8, 0), SolverSettings(max_iter=5)

@@ -43,7 +43,7 @@ def test_information_is_the_sum_of_outer_products():
     np.testing.assert_allclose(out, np.tril((g.T * weights(0.7)) @ g), atol=1e-8)
 
 
-def test_information_has_the_same_bits_whichever_option_stands_left():
+def test_information_has_the_same_bits_whichever_option_is_left():
     one, other = np.zeros((16, 16)), np.zeros((16, 16))
     information.add_information(Z, ASKED, 0.7, one)
     information.add_information(Z, ASKED[:, [0, 2, 1]], 0.7, other)
@@ -58,7 +58,7 @@ def test_a_lower_triangle_is_mirrored():
     np.testing.assert_array_equal(half, full)
 
 
-def test_gradients_match_numpy_also_seen_through_matrices():
+def test_gradients_match_numpy_also_multiplied_by_matrices():
     root = np.random.default_rng(3).normal(size=(16, 16))
     covariance = root @ root.T
     g = gradients()

@@ -19,7 +19,7 @@ def test_accuracy_counts_ties_half():
     assert metrics.triplet_accuracy(line, [[0, 1, 3], [0, 3, 2]]) == 0.5
 
 
-def test_a_turned_and_stretched_space_aligns():
+def test_a_rotated_and_scaled_space_aligns():
     space = gaussian_space(40, 3, 0)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     embedding = space @ turn * 7 + 5

@@ -63,7 +63,7 @@ def test_a_table_grows_without_losing_anything_and_what_was_read_stays():
     assert (table.rows == rows).all() and (before == rows[:1000]).all()
 
 
-def test_taken_is_a_set():
+def test_the_asked_set_behaves_like_a_set():
     rng = np.random.default_rng(2)
     taken, plain = AskedSet(), set()
     for _ in range(30):
@@ -91,7 +91,7 @@ def test_an_answer_costs_a_learner_few_bytes():
     assert held / count < 125
 
 
-def test_a_taken_question_is_found_whatever_kind_of_number_names_it():
+def test_an_asked_question_is_found_by_any_integer_type():
     taken = AskedSet([7, 3]) | np.array([5, 3])
     assert list(taken) == [3, 5, 7]
     assert all(key in taken for key in (5, np.int64(5), np.int32(5)))

@@ -34,7 +34,7 @@ def audited(answers, model_independent, last=()):
     return updates.audited(answers, model_independent, 0, last, None)
 
 
-def test_what_hard_questions_hide_the_model_that_asks_vouches_for(noisy):
+def test_a_rank_hidden_by_hard_questions_is_supported_by_the_acquisition_model(noisy):
     answers, model_independent = noisy
     assert cross_validation.audit(answers, 0).rank == 0
     found, acquisition = audited(answers, model_independent)
@@ -54,7 +54,7 @@ def test_what_was_found_is_not_lost_to_a_weak_audit():
     assert audited(answers, model_independent, [replace(nothing, rank=1)])[0].rank == 1
 
 
-def test_guesses_are_not_vouched_for():
+def test_random_answers_give_no_supported_rank():
     answers, model_independent = mixed(4, fair=0)
     for last in ((), [replace(cross_validation.audit(answers, 0), rank=1)]):
         found, acquisition = audited(answers, np.ones_like(model_independent), last)
@@ -63,7 +63,7 @@ def test_guesses_are_not_vouched_for():
         assert found.solution is None
 
 
-def test_no_unpicked_questions_vouch_for_nothing(noisy):
+def test_without_model_independent_questions_no_rank_is_supported(noisy):
     answers, model_independent = noisy
     found, acquisition = audited(answers, np.zeros_like(model_independent))
     assert acquisition.beyond_guessing == 0

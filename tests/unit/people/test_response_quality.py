@@ -127,7 +127,7 @@ def test_twelve_trials_of_one_side_or_in_turns_are_enough_and_eleven_are_not(sid
     assert assess(trials(sides[:11]), nobody(1))[0] == ()
 
 
-def test_somebody_who_gives_up_half_way_is_found_and_it_is_said_where():
+def test_a_dropout_is_found_and_the_trial_named():
     (one,) = assess(trials(turns(40) + [1] * 30), nobody(1))[0]
     assert one.pattern == "left" and one.first == 41 and one.count == one.of == 30
 
@@ -150,7 +150,7 @@ def test_a_study_in_which_all_take_long_has_a_limit_of_its_own():
     assert few.floor_ms == FAST_MS, "five participants do not tell what is usual"
 
 
-def test_catch_trials_that_all_miss_tell_nothing():
+def test_catch_trials_that_all_miss_are_uninformative():
     who = np.repeat(np.arange(10), 8)
     missed = {"catch": np.tile(np.arange(8), 10), "as_known": [0] * 80}
     found = trials(turns(80), who, **missed)
@@ -161,7 +161,7 @@ def test_catch_trials_that_all_miss_tell_nothing():
     assert "catch" in flags(found, 10, alone)[0]
 
 
-def test_random_answers_are_told_by_repeats_only_where_others_are_consistent():
+def test_random_answers_are_detected_by_repeats_only_where_others_are_consistent():
     rng = np.random.default_rng(5)
     who = np.repeat(np.arange(20), 100)
     for consistent, expected in ((0.97, True), (0.6, False)):
@@ -187,7 +187,7 @@ def test_agreement_needs_others_whom_the_map_predicts():
     assert not any(flags(found, 20).values()), "a model that nobody has confirmed"
 
 
-def test_every_test_is_told_whether_it_is_failed_or_not():
+def test_every_quality_check_is_shown_passed_or_failed():
     found = trials(turns(12), as_known=[1] * 2 + [-1] * 10, catch=[0] * 2 + [-1] * 10)
     told = {one.flag: one for one in every_test(found, nobody(1))}
     assert set(told) == {"side", "catch", "guessing", "fast", "implausible", "blurred"}

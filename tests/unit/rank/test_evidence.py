@@ -68,14 +68,14 @@ def test_turning_and_mirroring_a_space_changes_nothing():
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("noise", [0.1, 0.5])
-def test_the_true_rank_is_likelier_than_its_neighbours(rank, noise):
+def test_the_true_rank_has_the_largest_marginal_likelihood(rank, noise):
     fewer, more = evidence.log_bayes_factors(answers(rank, 3000, noise), rank)
     assert fewer > 10
     assert more > 0.4 * ITEMS / rank
 
 
 @pytest.mark.parametrize("rank", [2, 3])
-def test_a_dimension_that_is_there_is_likelier_than_none(rank):
+def test_a_true_dimension_has_a_larger_marginal_likelihood_than_none(rank):
     assert evidence.log_bayes_factors(answers(rank, 1500), rank - 1)[1] < -20
 
 
@@ -92,7 +92,7 @@ def test_guesses_have_no_dimension():
     assert fewer < 0
 
 
-def test_a_start_that_leads_lower_is_taken():
+def test_a_start_that_reaches_a_lower_objective_is_used():
     triplets = answers(1, 80, seed=11)
     cold, _ = evidence.log_bayes_factors(triplets, 1)
     told, _ = evidence.log_bayes_factors(
@@ -102,7 +102,7 @@ def test_a_start_that_leads_lower_is_taken():
 
 
 @pytest.mark.parametrize(("items", "rank"), [(ITEMS, 0), (2001, 1)])
-def test_where_there_is_nothing_to_weigh_or_too_much(items, rank):
+def test_no_evidence_where_there_is_nothing_to_compare_or_too_much(items, rank):
     triplets = as_triplets([[0, 1, 2], [3, 4, items - 1]], items)
     assert evidence.log_bayes_factors(triplets, rank) == (None, None)
 

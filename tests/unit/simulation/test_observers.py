@@ -36,7 +36,7 @@ def test_questions_are_three_different_items_and_uniform():
     assert joint[~np.eye(30, dtype=bool)].min() > 5
 
 
-def test_without_faults_they_are_right():
+def test_without_noise_observers_are_right():
     assert share_right(ObserverNoise(noise=0)) == 1.0
 
 
@@ -59,7 +59,7 @@ def test_side_bias_prefers_left():
     assert right < 0.4
 
 
-def test_people_differ_in_noise():
+def test_observers_differ_in_noise():
     shares = [
         (one.answers(ASKED) == TRUTH).mean()
         for one in crowd(SPACE, 12, ObserverNoise(noise=0.3, noise_spread=1.0), seed=2)
@@ -70,7 +70,7 @@ def test_people_differ_in_noise():
     assert np.std(shares) > 5 * np.std(alike)
 
 
-def test_drift_wears_the_space_away():
+def test_drift_reduces_accuracy():
     person = Observer(SPACE, ObserverNoise(noise=0, drift=0.02), 0)
     right = person.answers(ASKED[:4000]) == TRUTH[:4000]
     assert right[:100].mean() > 0.85
@@ -91,6 +91,6 @@ def test_same_seed_same_answers_one_by_one_or_together():
 @pytest.mark.parametrize(
     "bad", [{"noise": -1}, {"lapse": 1.5}, {"drift": float("nan")}, {"side_bias": float("inf")}]
 )
-def test_bad_habits(bad):
+def test_invalid_observer_noise(bad):
     with pytest.raises(InvalidParameter, match=next(iter(bad))):
         ObserverNoise(**bad)

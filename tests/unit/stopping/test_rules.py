@@ -72,7 +72,7 @@ def test_a_clear_case_stops_and_says_why():
         ({"audits": []}, "audits_unchanged"),
     ],
 )
-def test_each_criterion_holds_back(change, missing):
+def test_each_criterion_alone_prevents_stopping(change, missing):
     decision = RULE.decide(replace(CLEAR, **change))
     assert not decision.stop
     failed = {one.name: one for one in decision.criteria if not one.passed}
@@ -92,7 +92,7 @@ def test_evidence_is_pooled_over_audits():
     ("published", "asking", "value"),
     [(2.0, 3.0, 2.5), (3.0, 2.0, 2.5), (2.0, 3.5, 2.75), (1.2, 9.0, 2.4), (9.0, 1.2, 2.4)],
 )
-def test_the_witnesses_count_by_their_mean_but_the_weaker_must_say_half(published, asking, value):
+def test_estimators_count_by_their_mean_but_the_weaker_must_reach_half(published, asking, value):
     audits = [audit(k, above=(published, 1.0), map_above=(asking, 1.0)) for k in range(5)]
     last = said(RULE.decide(replace(CLEAR, audits=audits)), "preferred_to_more")
     assert last.value == pytest.approx(value)
@@ -111,13 +111,13 @@ def test_more_dimensions_that_cannot_be_fitted_are_no_obstacle():
     assert RULE.decide(replace(CLEAR, audits=nothing)).settled
 
 
-def test_one_witness_against_more_dimensions_is_enough_where_the_other_cannot_speak():
+def test_one_estimator_against_more_dimensions_is_enough_where_the_other_is_missing():
     decision = RULE.decide(replace(CLEAR, audits=[audit(k, above=None) for k in range(5)]))
     assert said(decision, "preferred_to_more").value == pytest.approx(5.0)
     assert decision.settled
 
 
-def test_the_last_odds_count_and_say_so():
+def test_the_latest_log_bayes_factor_counts_and_is_reported():
     """Answers that come later may reveal a dimension; earlier odds against it are no proof."""
     audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
     decision = RULE.decide(replace(CLEAR, audits=audits))
@@ -127,7 +127,7 @@ def test_the_last_odds_count_and_say_so():
     assert RULE.decide(replace(CLEAR, audits=earlier)).settled
 
 
-def test_what_was_not_weighed_is_no_obstacle():
+def test_evidence_that_was_not_computed_does_not_prevent_stopping():
     """Audits of earlier versions, and studies with too many coordinates, have no odds."""
     unweighed = [audit(k, odds=(None, None)) for k in range(5)]
     decision = RULE.decide(replace(CLEAR, audits=unweighed))

@@ -64,7 +64,7 @@ def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path):
         Database(tmp_path / "study.db", lambda: 5)
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path):
+def test_a_file_that_is_not_a_database_is_named(tmp_path):
     (tmp_path / "study.db").write_bytes(b"holiday photographs" * 100)
     with pytest.raises(StoreError, match=r"study\.db"):
         Database(tmp_path / "study.db", lambda: 5)
@@ -114,7 +114,7 @@ def test_what_write_returned_is_there_for_others(database):
     other.close()
 
 
-def test_a_locked_database_is_trouble_and_nothing_is_stored(database, monkeypatch):
+def test_a_locked_database_is_an_error_and_nothing_is_stored(database, monkeypatch):
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(database.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -127,7 +127,7 @@ def test_a_locked_database_is_trouble_and_nothing_is_stored(database, monkeypatc
     assert count_events(database) == 1
 
 
-def test_a_full_disk_is_trouble_for_all_who_share_the_commit(database):
+def test_a_full_disk_is_an_error_for_all_who_share_the_commit(database):
     pages = database.write(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     database.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone()[0])
 

@@ -91,7 +91,7 @@ def test_a_deleted_file_ends_every_acknowledgement_until_it_is_back(database, tm
     [("", FileReplaced), ("-wal", LogLost), ("-shm", LogLost)],
     ids=["db", "wal", "shm"],
 )
-def test_a_copy_in_place_of_the_open_file_is_not_taken_for_it(database, tmp_path, end, error):
+def test_a_copy_in_place_of_the_open_file_is_detected(database, tmp_path, end, error):
     file = beside(database, end)
     shutil.copy(file, tmp_path / "copy")
     (tmp_path / "copy").replace(file)
@@ -101,7 +101,7 @@ def test_a_copy_in_place_of_the_open_file_is_not_taken_for_it(database, tmp_path
 
 
 @posix
-def test_looking_into_the_wrong_file_does_no_harm_to_the_right_one(database, tmp_path):
+def test_inspecting_a_wrong_file_leaves_the_right_one_unchanged(database, tmp_path):
     """Replaced between a check and the opening of the file: its name alone must not do."""
     with contextlib.closing(sqlite3.connect(database.path)) as other:
         other.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
@@ -179,7 +179,7 @@ def too_much(c):
     c.execute("INSERT INTO events (at, who, kind) VALUES (0, 'test', ?)", ("x" * 300_000,))
 
 
-def test_full_read_only_and_busy_are_told_apart(database, monkeypatch):
+def test_full_read_only_and_busy_are_distinguished(database, monkeypatch):
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     pages = database.write(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     other = sqlite3.connect(database.path, isolation_level=None)
@@ -310,7 +310,7 @@ def asks_to_exit(c):
 @pytest.mark.parametrize(
     "work", [closes_the_connection, takes_everything_back, runs_out_of_memory, asks_to_exit]
 )
-def test_whatever_happens_in_the_writer_everybody_hears_of_it_and_it_goes_on(database, work):
+def test_errors_in_the_writer_reach_every_caller_and_it_continues(database, work):
     begun, go = threading.Event(), threading.Event()
 
     def hold(c):
@@ -347,7 +347,7 @@ def test_an_exception_from_outside_does_not_end_the_writer(database):
     assert kinds(database).count("later") == 3
 
 
-def test_nobody_waits_for_a_writer_for_ever(database):
+def test_waiting_for_a_writer_is_bounded(database):
     begun, go = threading.Event(), threading.Event()
 
     def hang(c):

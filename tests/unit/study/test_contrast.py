@@ -59,7 +59,7 @@ def test_the_style_sheet_has_the_colours_of_the_default():
 
 
 @pytest.mark.parametrize("value", ['"white"', '"#fff"', '"ebebeb"', '"#ebebeb "', '"#gggggg"', "3"])
-def test_other_ways_to_write_a_colour_are_refused(tmp_path, value):
+def test_other_colour_notations_are_refused(tmp_path, value):
     message = only(small_study(tmp_path / "words", f"trial.background = {value}"))
     assert message == (
         f"study.toml: trial.background is {value}, but must be text such as "

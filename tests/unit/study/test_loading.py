@@ -152,7 +152,7 @@ def test_headings_and_buttons_are_never_empty(folder, name):
         ("https://example.org/\\n", False),
     ],
 )
-def test_addresses(folder, address, good):
+def test_redirect_urls(folder, address, good):
     small_study(folder, f'completion.full_redirect = "{address}"')
     if good:
         assert load(folder).settings.completion.full_redirect == address
@@ -184,7 +184,7 @@ def test_missing_folders_and_files(tmp_path):
     assert "study.toml is missing, but every study must have one" in only(tmp_path / "empty")
 
 
-def test_the_name_must_work_in_an_address(tmp_path):
+def test_the_name_must_work_in_a_url(tmp_path):
     message = only(small_study(tmp_path / "my study"))
     assert (
         'its name is "my study", but must be up to 64 letters (a to z), digits, - and _' in message

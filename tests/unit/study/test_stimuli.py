@@ -122,7 +122,7 @@ def test_stimuli_that_are_broken(folder, name, content, message):
     assert message in only(folder)
 
 
-def test_the_same_picture_twice(folder):
+def test_the_same_image_twice(folder):
     picture = SOUND_FILES[".png"]
     small_study(folder, **{"stimuli/x.png": picture, "stimuli/y.png": picture})
     assert only(folder).startswith("stimuli/y.png: is the same content as stimuli/x.png")
