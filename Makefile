@@ -85,11 +85,9 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Unit tests that need neither a browser nor a server process; each file takes seconds.
-QUICK := architecture asking contrast estimator fit folder information kernels ledger lookalikes metrics \
-	observers pairs project security_page stopping store_errors tables triplets vendor
+# Tests that need neither a browser nor a server process.
 check: lint
-	$(BIN)/python -m pytest -q $(QUICK:%=tests/test_%.py)
+	$(BIN)/python -m pytest -q tests/unit
 
 # Two jobs at a time: both environments, then the linters while kernels compile, then the tests.
 test:

@@ -10,7 +10,7 @@ from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.study.workspace import open_study
-from tests.crowd import Person
+from tests.support.simulated_participants import Person
 
 SETTINGS = """title = "Words"
 seed = 1

@@ -22,7 +22,7 @@ from server.store.recovery import backups
 from server.store.sqlite.connection import for_reading
 from server.study.loading import load
 from server.study.workspace import open_study
-from tests.crowd import Person
+from tests.support.simulated_participants import Person
 
 PAGE = 4096
 ITEMS, TOGETHER, ANSWER_MS = 20, 20, 200

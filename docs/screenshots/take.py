@@ -23,8 +23,8 @@ from server.report.report import report as make_report
 from server.store import collection, heartbeat
 from server.study.samples.colours import colours
 from server.study.samples.template import write_study
-from tests.crowd import Person
-from tests.living import LiveServer
+from tests.support.live_server import LiveServer
+from tests.support.simulated_participants import Person
 
 HERE = Path(__file__).parent / "monitor"
 PASSWORD = "a password for pictures"

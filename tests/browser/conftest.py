@@ -8,8 +8,8 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.monitoring import PATIENCE_MS
-from tests.living import LiveServer
+from tests.browser.monitor_pages import PATIENCE_MS
+from tests.support.live_server import LiveServer
 
 FLAGS = [
     "--no-sandbox",

@@ -11,10 +11,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from server.study.items.positions import read_positions
 from server.study.samples.template import write_study as write_sample
 from tests.browser.conftest import FLAGS, find_chromium
-from tests.browser.walking import Walk
-from tests.crowd import Person, take_turns
-from tests.living import Clock, LiveServer, write_study
-from tests.media import films, sounds, write_media_study
+from tests.browser.participant_pages import Walk
+from tests.support.live_server import Clock, LiveServer, write_study
+from tests.support.media import films, sounds, write_media_study
+from tests.support.simulated_participants import Person, take_turns
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "screenshots" / "participant"
 SCREENS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from server.auth.passwords import set_password
-from tests.browser.monitoring import monitor
-from tests.studies import write
-from tests.watching import PASSWORD
+from tests.browser.monitor_pages import monitor
+from tests.support.experimenter_client import PASSWORD
+from tests.support.study_folders import write
 
 EVIL = '"><img src=x onerror="window.ran=1"><script>window.ran=1</script>'
 TOML = """
@@ -19,7 +19,7 @@ feedback = true
 """
 
 
-def test_nothing_that_people_write_runs_in_the_monitor(chromium, serve, tmp_path):
+def test_nothing_that_participants_write_runs_in_the_monitor(chromium, serve, tmp_path):
     quoted = EVIL.replace('"', '""')
     rows = "".join(f'k{at},"{at} {quoted}","{quoted} {at}"\n' for at in range(5))
     folder = write(

@@ -8,8 +8,8 @@ from itertools import cycle
 from playwright.sync_api import expect
 
 from server.collection.screens import CONTINUED
-from tests.browser.walking import WHOLE, Walk, rows
-from tests.living import write_study
+from tests.browser.participant_pages import WHOLE, Walk, rows
+from tests.support.live_server import write_study
 
 FOCUS = "() => document.activeElement === document.body ? '' : document.activeElement.tagName"
 RING = "() => getComputedStyle(document.activeElement).outlineStyle !== 'none'"

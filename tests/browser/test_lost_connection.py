@@ -6,8 +6,8 @@ import json
 
 from playwright.sync_api import expect
 
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 COUNT = "SELECT count(*) FROM answers"
@@ -62,7 +62,7 @@ def test_a_reply_that_got_lost_is_asked_for_again(window, serve, tmp_path):
     assert walk.page.get_by_text("2 of 20", exact=True).is_visible()
 
 
-def test_a_server_in_trouble_is_asked_again_in_the_studys_words(window, serve, tmp_path):
+def test_a_server_with_an_error_is_asked_again_and_the_studys_text_shown(window, serve, tmp_path):
     server, walk = at_a_trial(window, serve, tmp_path)
     asked = []
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.walking import Walk, rows
-from tests.media import films, sounds, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.media import films, sounds, write_media_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 3\n"
 TIMINGS = "SELECT timings FROM answers ORDER BY seq"
@@ -68,7 +68,7 @@ def test_the_whole_card_chooses_and_playing_again_does_not(window, serve, tmp_pa
     assert rows(server, "media", "SELECT side FROM answers") == [("right",)]
 
 
-def test_what_cannot_be_played_keeps_nobody(window, serve, tmp_path):
+def test_media_that_cannot_be_played_block_no_participant(window, serve, tmp_path):
     server = serve(write_media_study(tmp_path / "media", sounds(), BARE))
     context = window()
     context.route("**/stimulus/*", lambda route: route.fulfill(body="no sound"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.monitoring import assert_sound, confirm, monitor, new_page
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import assert_sound, confirm, monitor, new_page
+from tests.support.experimenter_client import guarded_study
 
 TOML = (
     "[session]\ntrials = 5\npractice = 0\nbreak_every = 0\nfeedback = false\n"
@@ -79,7 +79,7 @@ def test_start_before_anybody_came(server, desk):
     expect(desk.locator("#log li").first).to_contain_text("start by Ada")
 
 
-def test_at_a_stop_people_in_the_middle_finish_and_newcomers_are_told(chromium, server, desk):
+def test_at_a_stop_participants_under_way_finish_and_new_ones_see_why(chromium, server, desk):
     page = participant(chromium, server)
     choose(page)
     confirm(desk, "Stop now", "Stop now", reason="enough for today")
@@ -135,7 +135,7 @@ def test_a_budget_out_of_range_is_refused_and_changes_nothing(server, desk):
     expect(desk.locator("#budget")).to_have_text(before)
 
 
-def test_a_lever_that_no_longer_fits_says_so(server, desk):
+def test_a_control_that_no_longer_applies_says_so(server, desk):
     desk.get_by_role("button", name="Pause", exact=True).click()
     server.studies["words"].control.stop("somebody else")
     desk.locator("dialog[open]").get_by_role("button", name="Pause", exact=True).click()

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from lore_active.simulation.observers import gaussian_space
-from tests.browser.monitoring import answer, assert_sound, monitor
-from tests.crowd import Person, take_turns
-from tests.living import Clock
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import answer, assert_sound, monitor
+from tests.support.experimenter_client import guarded_study
+from tests.support.live_server import Clock
+from tests.support.simulated_participants import Person, take_turns
 
 TOML = "[session]\ntrials = 50\npractice = 0\nbreak_every = 0\nfeedback = false\n"
 SPACE = gaussian_space(12, 2, 5)
@@ -51,7 +51,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_it_is_sound_in_every_window(chromium, server, window):
+def test_it_is_valid_in_every_window(chromium, server, window):
     service = server.studies["words"].service
     # Enough people that a dimension can be claimed however quickly the worker asks.
     crowd = people(server, many=5)
@@ -72,14 +72,14 @@ def test_it_is_sound_in_every_window(chromium, server, window):
     page.context.close()
 
 
-def test_an_empty_study_is_sound_too(chromium, server):
+def test_an_empty_study_is_valid_too(chromium, server):
     page = monitor(chromium, server.address, "words")
     expect(page.locator("#headline")).to_have_text("No answers yet.")
     assert_sound(page)
     page.context.close()
 
 
-def test_it_follows_while_people_answer(chromium, server):
+def test_it_updates_while_participants_answer(chromium, server):
     page = monitor(chromium, server.address, "words", viewport={"width": 1200, "height": 700})
     expect(page.locator("#answers")).to_have_text("0")
     page.locator("#accuracy").scroll_into_view_if_needed()
@@ -171,7 +171,7 @@ def test_exports_come_as_files(chromium, server):
     page.context.close()
 
 
-def test_on_paper_there_are_figures_and_no_levers(chromium, server):
+def test_in_print_there_are_figures_and_no_controls(chromium, server):
     collect(server, people(server))
     page = monitor(chromium, server.address, "words")
     page.emulate_media(media="print")
@@ -181,7 +181,7 @@ def test_on_paper_there_are_figures_and_no_levers(chromium, server):
     page.context.close()
 
 
-def test_a_lost_server_is_told_and_found_again(chromium, server):
+def test_a_lost_server_is_reported_and_found_again(chromium, server):
     page = monitor(chromium, server.address, "words")
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_contain_text("Can’t reach the server")

@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 from lore_active.simulation.observers import gaussian_space
 from server.clock import now
 from server.learning.worker import Worker
-from tests.browser.monitoring import assert_sound, confirm, monitor, wait_for
-from tests.crowd import Person, take_turns
-from tests.living import Clock
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import assert_sound, confirm, monitor, wait_for
+from tests.support.experimenter_client import guarded_study
+from tests.support.live_server import Clock
+from tests.support.simulated_participants import Person, take_turns
 
 # So many answers that there is a dimension, and so many audits asked for that it is not settled,
 # whenever the worker comes to its audits.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.monitoring import assert_sound, monitor
-from tests.watching import guarded_study
+from tests.browser.monitor_pages import assert_sound, monitor
+from tests.support.experimenter_client import guarded_study
 
 
 def test_the_monitor_names_what_is_wrong_while_it_is(chromium, serve, tmp_path):

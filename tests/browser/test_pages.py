@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.browser.walking import WHOLE, Walk
-from tests.living import write_study
-from tests.media import films, pictures, sounds, write_media_study
+from tests.browser.participant_pages import WHOLE, Walk
+from tests.support.live_server import write_study
+from tests.support.media import films, pictures, sounds, write_media_study
 
 # Bytes on the wire, after compression: sources can stay readable.
 FIRST_LOAD = 30_000
@@ -37,7 +37,7 @@ def test_page_weights(window, serve, tmp_path, kind):
     assert len(further.value.body()) <= FURTHER
 
 
-def test_nothing_is_asked_of_anybody_else_and_nothing_is_told(window, chromium, serve, tmp_path):
+def test_no_other_server_is_contacted_and_nothing_is_revealed(window, chromium, serve, tmp_path):
     names = ("secret-a.webm", "secret-b.webm", "secret-c.webm", "secret-d.webm")
     kinds = {
         "pictures": pictures(),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
-from tests.media import pictures, sounds, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
+from tests.support.media import pictures, sounds, write_media_study
 
 TOML = """
 [session]
@@ -126,7 +126,7 @@ def test_a_reload_shows_the_same_feedback(window, serve, tmp_path, scripts):
     assert rows(server, "words", "SELECT side FROM answers") == [("left",), ("skip",)]
 
 
-def test_sounds_can_be_heard_again(window, serve, tmp_path):
+def test_audio_can_be_played_again(window, serve, tmp_path):
     toml = TOML.replace("skip = true", "skip = true\nmust_play = false")
     server = serve(write_media_study(tmp_path / "tones", sounds(), toml))
     walk = Walk(window(), f"{server.address}/s/tones/")

@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitoring import assert_sound, monitor, new_page
-from tests.reported import HARM, collected, written
-from tests.studying import Desk
-from tests.watching import PASSWORD
+from tests.browser.monitor_pages import assert_sound, monitor, new_page
+from tests.support.experimenter_client import PASSWORD
+from tests.support.open_study import Desk
+from tests.support.report_study import HARM, collected, written
 
 WINDOWS = {
     "desktop": {"viewport": {"width": 1300, "height": 900}},
@@ -60,7 +60,7 @@ def assert_quiet(page):
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_it_is_drawn_and_sound_in_every_window(chromium, file, window):
+def test_it_is_drawn_and_valid_in_every_window(chromium, file, window):
     page = opened(chromium, file, **WINDOWS[window])
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
     expect(page.locator(".plot")).to_have_count(6)
@@ -145,7 +145,7 @@ def test_the_methods_can_be_copied(chromium, file):
     page.context.close()
 
 
-def test_without_scripts_tables_tell_the_numbers(chromium, file):
+def test_without_scripts_tables_show_the_numbers(chromium, file):
     page = opened(chromium, file, java_script_enabled=False)
     expect(page.locator("#headline")).to_be_visible()
     for words in ("Held-out log-loss", "Singular value", "Criterion", "The other end"):
@@ -157,7 +157,7 @@ def test_without_scripts_tables_tell_the_numbers(chromium, file):
     page.context.close()
 
 
-def test_on_paper_everything_is_unfolded_but_the_numbers_behind_pictures(chromium, file):
+def test_in_print_everything_is_expanded_but_the_numbers_behind_figures(chromium, file):
     page = opened(chromium, file, **WINDOWS["dark"])
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
     page.emulate_media(media="print")
@@ -172,7 +172,7 @@ def test_on_paper_everything_is_unfolded_but_the_numbers_behind_pictures(chromiu
     page.context.close()
 
 
-def test_an_empty_study_is_sound_too(chromium, tmp_path):
+def test_an_empty_study_is_valid_too(chromium, tmp_path):
     desk = Desk(tmp_path / "new")
     file = tmp_path / "report.html"
     file.write_text(make_report(desk.database, desk.study, desk.clock).page)

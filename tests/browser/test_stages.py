@@ -10,9 +10,9 @@ from playwright.sync_api import expect
 from lore_active.stopping.stages import STAGES
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitoring import assert_sound, monitor, new_page, wait_for
-from tests.stages import BUILDERS, said
-from tests.watching import PASSWORD
+from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
+from tests.support.experimenter_client import PASSWORD
+from tests.support.study_stages import BUILDERS, said
 
 ENDED = ("settled", "no longer settled", "stopped")
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from server.monitor.feed import Feed
-from tests.browser.walking import Walk, rows
-from tests.living import write_study
-from tests.media import pictures, write_media_study
+from tests.browser.participant_pages import Walk, rows
+from tests.support.live_server import write_study
+from tests.support.media import pictures, write_media_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 TIMINGS = "SELECT rt_ms, timings, received_at FROM answers ORDER BY seq"
@@ -96,7 +96,7 @@ def test_what_is_stored_with_an_answer(window, serve, tmp_path):
     assert found["away"] == []
 
 
-def test_touch_is_told_from_mouse(window, serve, tmp_path):
+def test_touch_is_distinguished_from_mouse(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", BARE))
     context = window(viewport={"width": 360, "height": 700}, has_touch=True, is_mobile=True)
     walk = Walk(context, f"{server.address}/s/words/")
@@ -106,7 +106,7 @@ def test_touch_is_told_from_mouse(window, serve, tmp_path):
     assert found["pointer"] == "touch"
 
 
-def test_times_away_are_stored(window, serve, tmp_path):
+def test_idle_times_are_stored(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", BARE))
     walk = Walk(window(), f"{server.address}/s/words/")
     walk.until("trial")

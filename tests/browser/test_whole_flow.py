@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.browser.walking import WHOLE, Walk, rows
-from tests.living import write_study
+from tests.browser.participant_pages import WHOLE, Walk, rows
+from tests.support.live_server import write_study
 
 KINDS = [
     "consent",

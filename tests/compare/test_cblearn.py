@@ -13,7 +13,7 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
-from tests.studying import Desk, Person
+from tests.support.open_study import Desk, Person
 
 # cblearn's own business with SciPy.
 pytestmark = pytest.mark.filterwarnings("ignore:scipy.optimize. The `disp`:DeprecationWarning")

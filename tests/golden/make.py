@@ -24,7 +24,7 @@ from lore_active.learner import snapshot
 from lore_active.learner.learner import Learner
 from lore_active.simulation.observers import gaussian_space
 from server.cli.main import main
-from tests.studying import Desk, Person
+from tests.support.open_study import Desk, Person
 
 HERE = Path(__file__).parent
 ITEMS, BOTS, PARTICIPANTS = 8, 2, 7

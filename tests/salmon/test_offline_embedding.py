@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     from salmon.triplets.offline import OfflineEmbedding
 
 from server.cli.main import main
-from tests.studying import Desk, Person
+from tests.support.open_study import Desk, Person
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ITEMS, TRIALS = 12, 80

@@ -1,0 +1,175 @@
+"""The command as its user runs it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lore_active.simulation.observers import gaussian_space, simulated_answers
+from server.cli.main import COMMANDS
+
+COMMAND = str(Path(sys.executable).with_name("lore-active"))
+
+
+def run(*arguments):
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    file = tmp_path_factory.mktemp("answers") / "answers.csv"
+    rows = simulated_answers(gaussian_space(25, 2, 1), 1500, 2)
+    np.savetxt(file, rows, fmt="%d", delimiter=",", header="anchor,nearer,farther", comments="")
+    return file
+
+
+def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
+    told = run("fit", answers, "--json")
+    assert told.returncode == 0, told.stderr
+    result = json.loads(told.stdout)
+    assert set(result) == {
+        "n_objects",
+        "n_triplets",
+        "rank",
+        "lambda",
+        "objective",
+        "iterations",
+        "converged",
+        "train_accuracy",
+        "seconds",
+        "set_aside",
+        "simulated_left_out",
+        "unseen",
+        "singular_values",
+    }
+    assert result["n_objects"] == 25
+    assert result["n_triplets"] == 1500
+    assert result["converged"] is True
+    assert len(result["singular_values"]) == result["rank"]
+    assert told.stderr == ""
+
+
+def test_out_writes_embedding_and_json(answers, tmp_path):
+    told = run("fit", answers, "--items", 26, "--seed", 3, "--out", tmp_path / "a" / "b")
+    assert told.returncode == 0, told.stderr
+    assert "dimension" in told.stdout
+    with (tmp_path / "a" / "b" / "embedding.csv").open() as stream:
+        rows = list(csv.reader(stream))
+    result = json.loads((tmp_path / "a" / "b" / "fit.json").read_text())
+    assert rows[0] == ["item", *(f"dim_{k}" for k in range(result["rank"]))]
+    assert [row[0] for row in rows[1:]] == [str(k) for k in range(26)]
+    norms = np.linalg.norm(np.array([row[1:] for row in rows[1:]], dtype=float), axis=0)
+    np.testing.assert_allclose(norms, result["singular_values"])
+
+
+def test_labels_reach_the_embedding_and_formulas_are_neutralised(tmp_path):
+    file = tmp_path / "labels.csv"
+    file.write_text("anchor,nearer,farther\n" + "=1+1,pear,fig\nfig,pear,=1+1\n" * 3)
+    told = run("fit", file, "--out", tmp_path, "--lam", "0.001")
+    assert told.returncode == 0, told.stderr
+    with (tmp_path / "embedding.csv").open() as stream:
+        assert [row[0] for row in csv.reader(stream)] == ["item", "'=1+1", "fig", "pear"]
+
+
+@pytest.mark.parametrize(
+    ("text", "extra", "parts"),
+    [
+        ("anchor,nearer,farther\n0,1,1\n", [], ["Line 2", "(0, 1, 1)"]),
+        ("anchor,nearer,farther\n0,1,9\n", ["--items", "5"], ["9", "0 to 4"]),
+        ("0,1,2\n", ["--lam", "-1"], ["lam is -1.0", "positive"]),
+        ("0,1,2\n", ["--components", "0"], ["n_components is 0"]),
+        (None, [], ["no file"]),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(tmp_path, text, extra, parts):
+    file = tmp_path / "bad.csv"
+    if text is not None:
+        file.write_text(text)
+    told = run("fit", file, *extra, "--json")
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert "Traceback" not in told.stderr
+    assert told.stderr.count("\n") == 1
+    for part in parts:
+        assert part in told.stderr
+
+
+def test_an_output_folder_that_cannot_be_made(answers, tmp_path):
+    (tmp_path / "taken").write_text("")
+    told = run("fit", answers, "--out", tmp_path / "taken" / "inside")
+    assert told.returncode == 2
+    assert "taken" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_version_and_help():
+    assert run("--version").stdout.startswith("lore-active, version ")
+    assert "fit" in run("--help").stdout
+
+
+def test_simulate_prints_a_line_per_audit_and_a_summary():
+    told = run("simulate", "--items", 20, "--rank", 2, "--answers", 150, "--seed", 4, "--json")
+    assert told.returncode == 0, told.stderr
+    *audits, summary = map(json.loads, told.stdout.splitlines())
+    assert audits
+    for one in audits:
+        assert {"answers", "rank", "lambda", "accuracy", "progressive_accuracy"} <= set(one)
+        assert one["decision"] in ("stop", "go on")
+    assert summary["summary"] is True
+    assert summary["true_rank"] == 2
+    assert {"stopped_at", "rank", "accuracy", "refit_seconds"} <= set(summary)
+    assert {"audit_seconds", "select_seconds"} <= set(summary)
+
+
+def test_simulate_on_a_pool(answers):
+    told = run("simulate", "--pool", answers, "--answers", 120, "--selector", "random", "--json")
+    assert told.returncode == 0, told.stderr
+    summary = json.loads(told.stdout.splitlines()[-1])
+    assert summary["answers"] == 120
+    assert summary["true_rank"] is None
+
+
+def test_simulate_repeats_itself():
+    def ranks():
+        told = run("simulate", "--items", 12, "--answers", 80, "--lapse", 0.1, "--json")
+        return [
+            (json.loads(line)["answers"], json.loads(line)["accuracy"])
+            for line in told.stdout.splitlines()
+        ]
+
+    assert ranks() == ranks()
+
+
+@pytest.mark.parametrize(
+    ("extra", "part"),
+    [
+        (["--items", "3"], "items is 3"),
+        (["--rank", "0"], "rank is 0"),
+        (["--noise", "-1"], "noise"),
+    ],
+)
+def test_simulate_refuses_invalid_options(extra, part):
+    told = run("simulate", *extra)
+    assert told.returncode == 2
+    assert part in told.stderr
+
+
+def test_the_overview_imports_no_command_and_says_what_each_says_itself():
+    for name, location in list(COMMANDS.homes.items()):
+        own = COMMANDS[name].help.partition("\n\n")[0]
+        assert getattr(location, "summary", own) == own, name
+    code = (
+        "import sys; from click.testing import CliRunner; from server.cli.main import main;"
+        "told = CliRunner().invoke(main, ['--help']); assert told.exit_code == 0, told.output;"
+        "heavy = {'numpy', 'numba', 'scipy', 'flask', 'PIL', 'tomlkit'} & set(sys.modules);"
+        "assert not heavy, heavy; print(told.output)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert "Serve studies to participants" in told.stdout

@@ -1,0 +1,100 @@
+"""A study that went through everything comes out again, to the last bit, in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from benchmarks.serving import COMMAND, Serving, wait_until
+from server.clock import now
+from server.collection.controls import Control
+from server.processes.bots import run_bots
+from server.study.loading import load
+from server.study.workspace import open_study
+from tests.support.live_server import write_study
+
+BOTS = 20
+TOML = """
+[session]
+trials = 24
+practice = 0
+break_every = 0
+feedback = false
+[budget]
+answers = 100000
+[stopping]
+min_answers = 90000
+"""
+
+
+def lore_active(*arguments: object) -> str:
+    """What the command prints, in a process of its own."""
+    told = subprocess.run(
+        [*COMMAND, *(str(one) for one in arguments)], capture_output=True, text=True, timeout=600
+    )
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
+def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_path):
+    folder = write_study(tmp_path / "words", TOML, items=9)
+    server, over = Serving(str(folder)), threading.Event()
+    try:
+        bots = threading.Thread(
+            target=run_bots, args=(load(folder), server.address(), BOTS, 1, 0.4, over)
+        )
+        _, database = open_study(folder, now)
+        control, watch = Control(database, now), sqlite3.connect(folder / "study.db")
+
+        def count(sql):
+            return watch.execute(sql).fetchone()[0]
+
+        def grown(sql, by):
+            start = count(sql)
+            wait_until(lambda: count(sql) >= start + by)
+
+        answers, models = "SELECT count(*) FROM answers", "SELECT count(*) FROM models"
+        bots.start()
+        grown(models, 2)
+        for what in ("server.processes.worker_process", "server.processes.web_process"):
+            for number in server.children(what):
+                os.kill(number, signal.SIGKILL)
+            grown(answers, 40)
+        grown(models, 2)
+        control.exclude("test", 3, "too fast")
+        grown(models, 1)
+        control.pause("test")
+        for number in server.children("server.processes.worker_process"):
+            os.kill(number, signal.SIGKILL)
+        control.resume("test")
+        grown(answers, 40)
+        control.restore("test", 3, "a mistake")
+        grown(models, 2)
+    finally:
+        over.set()
+        server.stop()
+    bots.join(30)
+    assert count("SELECT count(DISTINCT participant) FROM queries") >= BOTS
+    assert count("SELECT count(*) FROM steps WHERE up_to_event >= 4")
+    models_made, steps = count(models), count("SELECT count(*) FROM steps")
+    given = count(answers)
+    watch.close()
+    database.close()
+    lore_active("export", folder, "--format", "log", "--out", tmp_path)
+    found = json.loads(lore_active("replay", tmp_path / "words.log.jsonl", "--verify", "--json"))
+    assert found["mismatches"] == []
+    assert found["fingerprint_match"] is True
+    assert found["models_checked"] == found["decisions_checked"] == models_made >= 7
+    assert found["queries_checked"] > steps
+    # Anyone who was killed, web or worker: every row is as the chain has it, in folder and log.
+    there = json.loads(lore_active("replay", folder, "--verify", "--json"))
+    assert there["mismatches"] == [] and there["periods"] == ["new"]
+    assert there["rows_checked"] == found["rows_checked"] > 2 * given

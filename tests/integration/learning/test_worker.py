@@ -1,0 +1,227 @@
+"""The worker: a replay of its journal gives the same state, whenever it is repeated."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from lore_active.learner.cadence import rest_after_audit
+from server.learning.worker import Worker
+from server.store import journal
+from tests.support.open_study import Desk, Person
+
+TOML = """
+[session]
+trials = 40
+practice = 0
+break_every = 0
+feedback = false
+[stopping]
+audits = 40
+[budget]
+answers = 5000
+"""
+ITEMS = 10
+
+
+@pytest.fixture
+def desk(tmp_path):
+    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
+    yield opened
+    opened.close()
+
+
+def collect(desk, worker, people, person=None, every=5, until=None):
+    """People answer one after the other, the worker turning now and then."""
+    person = person or Person(ITEMS, 2)
+    count = 0
+    for _ in range(people):
+        stage = desk.newcomer()
+        while stage.kind == "trial":
+            stage = desk.answer(stage, person.side(stage))
+            desk.now += 1000
+            count += 1
+            if count % every == 0:
+                worker.turn()
+            if until is not None and until():
+                return
+
+
+def test_the_queue_is_there_before_anyone_comes(desk):
+    worker = desk.worker()
+    assert worker.turn()
+    assert not worker.turn()
+    assert desk.rows("SELECT count(*) FROM queries WHERE participant IS NULL") == [(10,)]
+
+
+def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
+    worker = desk.worker()
+    collect(desk, worker, 3)
+    worker.turn()
+    rows = desk.rows(
+        "SELECT q.learner, q.anchor, iif(a.side = 'left', q.left, q.right), "
+        "iif(a.side = 'left', q.right, q.left), q.participant FROM answers a "
+        "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch') ORDER BY a.seq"
+    )
+    told = [
+        (one.query, one.anchor, one.nearer, one.farther, int(one.participant))
+        for one in worker.learner.answers
+    ]
+    assert told == rows
+    assert len(told) > 100
+
+
+def test_restarted_from_snapshot_or_journal_it_is_the_same_to_the_bit(desk):
+    worker = desk.worker()
+    collect(desk, worker, 6)
+    desk.control.exclude("test", 2, "too fast")
+    worker.turn()
+    collect(desk, worker, 1)
+    last = worker.last
+    again = desk.worker()
+    assert again.last == last
+    from_the_start, _ = again._replayed(None)
+    assert from_the_start == last
+    # And it goes on alike.
+    assert [one.id for one in again.learner.ask(3)] == [one.id for one in worker.learner.ask(3)]
+
+
+def test_a_journal_that_does_not_come_out_again_is_noticed_and_the_study_goes_on(desk):
+    worker = desk.worker()
+    collect(desk, worker, 2)
+    desk.close()
+    raw = sqlite3.connect(desk.folder / "study.db")
+    raw.execute("DELETE FROM snapshot")
+    raw.execute(
+        "UPDATE queries SET left = right, right = left WHERE id IN "
+        "(SELECT query FROM answers WHERE seq = 7)"
+    )
+    raw.commit()
+    raw.close()
+    desk.open()
+    worker = desk.worker()
+    ((detail,),) = desk.rows("SELECT detail FROM events WHERE kind = 'rebuilt'")
+    assert "could not be reproduced" in detail
+    version = worker.last.version
+    collect(desk, worker, 1)
+    assert worker.last.version > version
+
+
+def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
+    worker = desk.worker()
+    person = Person(ITEMS, 2)
+    collect(desk, worker, 5, person)
+    guesser = Person(ITEMS, 2, seed=9, noise=50.0)
+    collect(desk, worker, 1, guesser)
+    worker.turn()
+    before = worker.learner.estimate
+    desk.control.exclude("test", 6, "guesses")
+    worker.turn()
+    without = worker.learner.estimate
+    assert without.answers < before.answers
+    assert desk.rows("SELECT max(version) FROM models") == [(worker.last.version,)]
+    desk.control.restore("test", 6, "a mistake")
+    worker.turn()
+    assert worker.learner.estimate.answers == before.answers
+
+
+@pytest.fixture
+def easily_settled(tmp_path):
+    """A study of so few items that little can be asked about them, and a rule that asks less."""
+    easy = TOML.replace("audits = 40", "audits = 3\nconfidence = 0.8")
+    opened = Desk(tmp_path / "words", easy, items=ITEMS)
+    yield opened
+    opened.close()
+
+
+def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_open(easily_settled):
+    desk = easily_settled
+    worker = desk.worker()
+
+    def stopped():
+        return desk.rows("SELECT status FROM state") == [("stopped",)]
+
+    collect(desk, worker, 25, Person(ITEMS, 2, seed=4), until=stopped)
+    assert stopped()
+    ((reason,),) = desk.rows("SELECT reason FROM state")
+    assert "Two dimensions, settled." in reason
+    assert desk.rows("SELECT who FROM events WHERE kind = 'stop'") == [("stopping rule",)]
+    desk.control.reopen("test")
+    collect(desk, worker, 3, until=stopped)
+    assert not stopped()
+
+
+def test_skips_and_lapsed_leases_leave_questions_free(desk):
+    worker = desk.worker()
+    worker.turn()
+    stage = desk.newcomer()
+    for _ in range(5):
+        stage = desk.answer(stage, "skip")
+    worker.turn()
+    assert worker.learner.estimate.answers == 0
+    out = desk.database.read(lambda c: journal.out(c, desk.now, 10**9))
+    assert out
+    desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
+    assert desk.database.read(lambda c: journal.out(c, desk.now, 10**9)) == []
+
+
+def test_what_is_out_is_not_asked_again(desk):
+    """Two people at the same time never hold the same question from the queue."""
+    worker = desk.worker()
+    stages = [desk.newcomer() for _ in range(6)]
+    person = Person(ITEMS, 2)
+    for _ in range(30):
+        worker.turn()
+        stages = [desk.answer(stage, person.side(stage)) for stage in stages]
+        rows = desk.rows(
+            "SELECT anchor, min(left, right), max(left, right) FROM queries q "
+            "LEFT JOIN answers a ON a.query = q.id "
+            "WHERE q.participant IS NOT NULL AND a.seq IS NULL AND origin = 'learner'"
+        )
+        assert len(rows) == len(set(rows))
+
+
+def test_the_queue_follows_demand(desk):
+    worker = desk.worker()
+    worker.turn()
+    stages = [desk.newcomer() for _ in range(30)]
+    assert stages
+    desk.answer(stages[0])
+    worker.turn()
+    ((ready,),) = desk.rows(
+        "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
+    )
+    assert 30 <= ready <= 60
+
+
+def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed(desk):
+    seconds = 0.0
+
+    def slow(work, parts):
+        nonlocal seconds
+        seconds += 60.0
+        return map(work, parts)
+
+    worker = Worker(desk.database, desk.study, desk.clock, lambda: seconds)
+    worker.learner.mapper = slow
+    collect(desk, worker, 2, until=lambda: worker.learner.audits)
+    rest = rest_after_audit(worker.last.seconds["audit"])
+    assert rest > 100.0
+    (first,), version = worker.learner.audits, worker.last.version
+    collect(desk, worker, 2)
+    while worker.turn():
+        pass
+    # Many more than an audit waits for; models came nevertheless.
+    assert worker.learner.counted > 1.5 * first.answers
+    assert worker.learner.audits == (first,)
+    assert worker.last.version > version + 3
+    seconds += rest
+    assert worker.turn() and worker.last.work == "audit"
+    while worker.turn():
+        pass
+    assert len(worker.learner.audits) == 2
+    # The journal says when audits came: anyone who goes through it again need not know why.
+    again, _ = desk.worker()._replayed(None)
+    assert again == worker.last
+    assert rest_after_audit(4.9) == 0.0

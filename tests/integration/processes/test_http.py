@@ -1,0 +1,139 @@
+"""Answers over real HTTP: many at once, the same one many times, and a database with errors."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from server.processes.bots import BotPage, Browser
+from tests.support.live_server import LiveServer, write_study
+
+TOML = """
+[session]
+trials = 40
+rush_ms = 0
+practice = 0
+break_every = 0
+feedback = false
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    opened = LiveServer(write_study(tmp_path / "words", TOML))
+    opened.browsers = []
+    yield opened
+    for one in opened.browsers:
+        one.close()
+    opened.close()
+
+
+def browser(server):
+    server.browsers.append(Browser(server.address, threading.Event()))
+    return server.browsers[-1]
+
+
+def newcomer(server):
+    """A page with the first question."""
+    own = browser(server)
+    page = BotPage(own.get("/s/words/"))
+    page = BotPage(own.post(page.action, {**page.fields, "agreed": "yes"}))
+    return own, BotPage(own.post(page.action, page.fields))
+
+
+def rows(server, sql):
+    database = server.studies["words"].database
+    return database.read(lambda c: [tuple(row) for row in c.execute(sql)])
+
+
+def test_the_same_answer_fifty_times_at_once_for_two_hundred_questions(server):
+    pool = ThreadPoolExecutor(50)
+    browsers = [browser(server) for _ in range(50)]
+    replies = 0
+    for _ in range(5):
+        _, page = newcomer(server)
+        for _ in range(40):
+            fields = {**page.fields, "side": "left"}
+
+            def send(own, page=page, fields=fields):
+                text = own.post(page.action, fields)
+                return own.status, BotPage(text).fields.get("question"), BotPage(text).action
+
+            outcomes = set(pool.map(send, browsers))
+            replies += 50
+            assert len(outcomes) == 1, outcomes
+            ((status, question, action),) = outcomes
+            assert status == 200
+            page.fields["question"], page.action = question, action
+    pool.shutdown()
+    assert replies == 10_000
+    assert rows(server, "SELECT count(*), count(DISTINCT query) FROM answers") == [(200, 200)]
+
+
+def test_a_database_locked_for_ten_seconds_asks_to_try_again(server):
+    own, page = newcomer(server)
+    database = server.studies["words"].database
+    other = sqlite3.connect(database.path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(10.0, other.close)
+    release.start()
+    status, _, text = own._once(
+        "POST", server.address + page.action, f"question={page.fields['question']}&side=left"
+    )
+    assert status == 503
+    assert "try again" in text.lower()
+    # Trying again, as the page does, succeeds once the lock is gone; the answer is there once.
+    own.post(page.action, {**page.fields, "side": "left"})
+    assert own.status == 200
+    assert rows(server, "SELECT count(*) FROM answers") == [(1,)]
+    release.join()
+
+
+@pytest.mark.parametrize("limit", ["PRAGMA max_page_count = {pages}", "PRAGMA query_only = 1"])
+def test_a_full_or_read_only_database_never_acknowledges(server, limit):
+    own, page = newcomer(server)
+    database = server.studies["words"].database
+    undo = {"1": "PRAGMA max_page_count = 1000000", "0": "PRAGMA query_only = 0"}
+    connection = database.writer._connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(limit.format(pages=pages))
+    much = '&side=left&timings={"x":"' + "y" * 4000 + '"}'
+    body = f"question={page.fields['question']}{much}"
+    trouble = 0
+    # An answer may still fit into pages that are there already.
+    for _ in range(10):
+        status, _, text = own._once("POST", server.address + page.action, body)
+        if status == 503:
+            trouble += 1
+            break
+        assert status == 200
+        body = f"question={BotPage(text).fields['question']}{much}"
+    assert trouble
+    acknowledged = rows(server, "SELECT count(*) FROM answers")
+    for statement in undo.values():
+        connection.execute(statement)
+    status, _, text = own._once("POST", server.address + page.action, body)
+    assert status == 200
+    ((count,),) = acknowledged
+    assert rows(server, "SELECT count(*) FROM answers") == [(count + 1,)]
+
+
+def test_malformed_requests_get_an_error_page(server):
+    own, page = newcomer(server)
+    for path, body, expected in [
+        ("/s/nowhere/", None, 404),
+        ("/s/words/p/nonsense", None, 404),
+        (page.action, "side=up", 400),
+        (page.action, "question=x&side=left", 404),
+        (page.action, "side=left&timings=" + "x" * 300_000, 413),
+        ("/s/words/stimulus/../../study.toml", None, 404),
+    ]:
+        method = "GET" if body is None else "POST"
+        status, headers, text = own._once(method, server.address + path, body)
+        assert status == expected, (path, status)
+        assert "Traceback" not in text
+        assert headers["x-content-type-options"] == "nosniff"
+        own.close()

@@ -1,0 +1,165 @@
+"""Every page that a participant can be shown is valid HTML."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from server.app import create_app
+from tests.integration.views.test_closing_map import collected  # noqa: F401 (a fixture)
+from tests.support.html_validation import findings
+from tests.support.live_server import Clock, write_study
+from tests.support.media import pictures, sounds, write_media_study
+
+TOML = """
+[session]
+trials = 14
+practice = 3
+break_every = 6
+[trial]
+skip = true
+[completion]
+code = "OK-1"
+redirect = "https://recruiter.example/done?who=[PROLIFIC_PID]&x=1"
+return_seconds = 20
+declined_code = "NO-1"
+full_redirect = "https://recruiter.example/full"
+expired_code = "LATE-1"
+already_code = "TWICE-1"
+[texts]
+debrief = "How many dimensions has <taste> & why?\\n\\nThanks."
+"""
+PAGES = {
+    *("consent", "instructions", "practice", "practice_feedback", "ready", "trial", "slow_down"),
+    *("break", "feedback", "finished", "declined", "paused", "full", "expired", "already"),
+    *("preview", "elsewhere", "unknown", "error", "trouble"),
+}
+
+
+class Visitor:
+    """A participant without scripts: sends the forms that the pages hold."""
+
+    def __init__(self, client, link):
+        self.client = client
+        self.page = client.get(link, follow_redirects=True).text
+
+    @property
+    def kind(self):
+        return re.search(r'data-kind="(\w+)"', self.page)[1]
+
+    def send(self, **more):
+        action = html.unescape(re.search(r'<form[^>]* action="([^"]+)"', self.page)[1])
+        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', self.page))
+        reply = self.client.post(action, data={**fields, **more}, follow_redirects=True)
+        self.page = reply.text
+        return self
+
+
+class Collector:
+    """Pages by a name that says what they show."""
+
+    def __init__(self):
+        self.pages = {}
+        self.kinds = set()
+
+    def take(self, name, page):
+        self.kinds |= set(re.findall(r'data-kind="(\w+)"', page))
+        self.pages[f"{len(self.pages):03d}-{name}"] = page
+
+
+def walk(app, clock, study, collector):
+    """Through a whole study, too fast in the end; every page once."""
+    visitor = Visitor(app.test_client(), f"/s/{study}/?PROLIFIC_PID=a%22b")
+    sides, seen = iter(["left", "right", "skip"]), set()
+    for _ in range(60):
+        kind = visitor.kind
+        if kind not in seen or kind.startswith("practice"):
+            collector.take(f"{study}-{kind}", visitor.page)
+        seen.add(kind)
+        if kind == "finished":
+            return visitor
+        clock.wait(100)
+        if kind == "consent":
+            visitor.send(agreed="yes")
+        elif kind == "practice":
+            visitor.send(side=next(sides))
+        elif kind == "trial":
+            visitor.send(side="left")
+        elif kind == "feedback":
+            visitor.send(text="fine")
+        else:
+            visitor.send()
+    raise AssertionError(seen)
+
+
+def others(app, clock, collector):
+    """Everybody who is sent away, and everything that goes wrong."""
+    served, link = app.extensions["studies"]["words"], "/s/words/"
+
+    def arrive(query):
+        return Visitor(app.test_client(), f"{link}?{query}")
+
+    visitor = arrive("PROLIFIC_PID=no").send(agreed="no")
+    collector.take("declined-held", visitor.page)
+    collector.take("declined-left", visitor.send().page)
+    middle, away = arrive("PROLIFIC_PID=mid"), arrive("PROLIFIC_PID=away")
+    for one in (middle, away):
+        one.send(agreed="yes").send()
+    collector.take("again", arrive("PROLIFIC_PID=a%22b&SESSION_ID=2").page)
+    collector.take("preview", arrive("assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE").page)
+    token = re.search(r"/p/([\w-]+)/", middle.page)[1]
+    client = app.test_client()
+    collector.take("elsewhere", client.get(f"{link}p/{token}/elsewhere").text)
+    collector.take("unknown", client.get(f"{link}p/nobody").text)
+    collector.take("no-study", client.get("/s/none/").text)
+    collector.take("error", client.post(f"{link}p/{token}/answer", data={"side": "up"}).text)
+    served.control.pause("test")
+    collector.take("paused", arrive("PROLIFIC_PID=late").page)
+    collector.take("paused-middle", client.get(f"{link}p/{token}").text)
+    served.control.resume("test")
+    served.control.stop("test")
+    collector.take("full", arrive("PROLIFIC_PID=late").page)
+    clock.wait(10**8)
+    collector.take("expired", client.get(f"{link}p/{token}").text)
+    broken = app.extensions["studies"]["broken"]
+    broken.database.write(lambda c: c.execute("DROP TABLE participants"))
+    collector.take("trouble", client.get("/s/broken/p/somebody").text)
+
+
+@pytest.fixture
+def every_page(tmp_path, collected):  # noqa: F811
+    clock, collector = Clock(), Collector()
+    side = TOML.replace("skip = true", 'skip = true\nlayout = "between"\nbackground = "#203040"')
+    mixed = {**dict(list(pictures(3).items())), **dict(list(sounds().items())[:2])}
+    folders = [
+        write_study(tmp_path / "words", TOML),
+        write_media_study(tmp_path / "media", mixed, side),
+        write_study(tmp_path / "bare", "[session]\ntrials = 1\npractice = 0\nfeedback = false\n"),
+        write_study(tmp_path / "broken"),
+    ]
+    app = create_app(folders, clock)
+    for study in ("words", "media", "bare"):
+        walk(app, clock, study, collector)
+    others(app, clock, collector)
+    for served in app.extensions["studies"].values():
+        served.database.close()
+    desk = collected[0]
+    desk.database.close()
+    app = create_app([desk.folder], desk.clock)
+    (token,) = app.extensions["studies"]["words"].database.read(
+        lambda c: c.execute("SELECT token FROM participants WHERE id = 1").fetchone()
+    )
+    collector.take("map", app.test_client().get(f"/s/words/p/{token}").text)
+    app.extensions["studies"]["words"].database.close()
+    desk.open()
+    return collector
+
+
+def test_every_page_is_valid_html(every_page, tmp_path):
+    assert every_page.kinds >= PAGES
+    assert '<svg class="map"' in every_page.pages[max(every_page.pages)]
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    assert findings(folder, every_page.pages) == []

@@ -1,0 +1,61 @@
+"""An experimenter's browser without a browser: signs in, keeps cookies, sends forms as pages do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flask import Flask
+from flask.testing import FlaskClient
+
+from server.app import create_app
+from server.auth.passwords import set_password
+from tests.support.live_server import write_study
+
+PASSWORD = "correct horse battery"
+
+
+def guarded_study(folder: Path, toml: str = "", items: int = 12, password: str = PASSWORD) -> Path:
+    """A study of words with a password."""
+    write_study(folder, toml, items)
+    set_password(folder, password)
+    return folder
+
+
+class Hand:
+    """A clock that tests turn."""
+
+    def __init__(self) -> None:
+        self.ms = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def application(folder: Path, clock=None) -> Flask:
+    return create_app([folder], clock or Hand())
+
+
+def door(client: FlaskClient) -> str:
+    """The sign-in form's token, with its cookie in the client."""
+    found = re.search(r'name="csrf" value="([^"]+)"', client.get("/monitor/").text)
+    assert found
+    return found[1]
+
+
+def sign_in(client: FlaskClient, study: str, password: str = PASSWORD, who: str = "Ada", **more):
+    form = {"csrf": door(client), "study": study, "password": password, "who": who}
+    return client.post("/monitor/sign-in", data=form, **more)
+
+
+def csrf(client: FlaskClient, study: str) -> str:
+    """What the monitor's forms carry."""
+    found = re.search(r'name="csrf" value="([^"]+)"', client.get(f"/monitor/{study}/").text)
+    assert found
+    return found[1]
+
+
+def post(client: FlaskClient, study: str, path: str, **form):
+    """Send one of the monitor's forms as its script does."""
+    form = {"csrf": csrf(client, study), **form}
+    return client.post(f"/monitor/{study}/{path}", data=form, headers={"X-Monitor": "1"})

@@ -1,0 +1,81 @@
+"""A study in a folder with a clock that tests turn by hand."""
+
+from __future__ import annotations
+
+import time
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from lore_active.simulation.observers import gaussian_space
+from server.collection.controls import Control
+from server.collection.screens import CONTINUED, Screen, Welcome
+from server.collection.service import Service
+from server.learning.worker import Worker
+from server.study.workspace import open_study
+from tests.support.live_server import write_study
+
+
+class Desk:
+    """A study, its service, its controls and a clock."""
+
+    def __init__(self, folder: Path, toml: str = "", items: int = 12) -> None:
+        self.now = 1_000_000_000
+        self.folder = folder
+        if not folder.exists():
+            write_study(folder, toml, items)
+        self.open()
+
+    def open(self) -> None:
+        self.study, self.database = open_study(self.folder, self.clock)
+        self.service = Service(self.database, self.study, self.clock)
+        self.control = Control(self.database, self.clock)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def clock(self) -> int:
+        return self.now
+
+    def wait(self, ms: float) -> None:
+        """Let time pass."""
+        self.now += ceil(ms)
+
+    def worker(self) -> Worker:
+        return Worker(self.database, self.study, self.clock, time.perf_counter)
+
+    def rows(self, sql: str, *values) -> list[tuple]:
+        return self.database.read(lambda c: [tuple(row) for row in c.execute(sql, values)])
+
+    def newcomer(self, simulated: bool = False, **entry: str) -> Screen:
+        """A participant who has agreed and read the instructions."""
+        came = self.service.arrive(entry, simulated=simulated)
+        assert isinstance(came, Welcome)
+        self.service.visit(came.token)
+        self.service.consent(came.token, True)
+        return self.service.begin(came.token)
+
+    def answer(self, stage: Screen, side: str = "left") -> Screen:
+        """The next stage, breaks taken."""
+        assert stage.trial is not None
+        following = self.service.answer(stage.participant, stage.trial.token, side)
+        while following.kind in CONTINUED:
+            following = self.service.rest(following.participant, following.done)
+        return following
+
+
+class Person:
+    """Answers from a space."""
+
+    def __init__(self, items: int, rank: int, seed: int = 1, noise: float = 0.3) -> None:
+        self.space = gaussian_space(items, rank, seed)
+        self.rng = np.random.default_rng(seed)
+        self.noise = noise
+
+    def side(self, stage: Screen) -> str:
+        trial = stage.trial
+        assert trial is not None
+        anchor, left, right = (self.space[k] for k in (trial.anchor, trial.left, trial.right))
+        gap = np.linalg.norm(anchor - right) - np.linalg.norm(anchor - left)
+        return "left" if gap + self.noise * self.rng.normal() > 0 else "right"

@@ -1,0 +1,209 @@
+"""Flags are tests of honest answering: what they promise, counted out or simulated."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lore_active.people.honest_answering import FAST_MS, Trials, honest, nobody, reference
+from lore_active.people.response_quality import (
+    ALPHA,
+    CERTAIN,
+    MAX_SIDE,
+    SHARES,
+    assess,
+    every_test,
+    flagged,
+    log_martingale,
+    patterns,
+    start_weights,
+)
+
+
+def trials(side, participant=None, **more):
+    """Answers of one participant, or of several, with nothing remarkable but what is given."""
+    count = len(side)
+    known = {
+        "predicted": np.full(count, np.nan),
+        "searched": np.zeros(count, dtype=bool),
+        "order": np.full(count, 1000),
+        "catch": np.full(count, -1),
+        "as_known": np.full(count, -1),
+        "as_before": np.full(count, -1),
+        "ms": np.full(count, 1500.0),
+        "implausible": np.zeros(count, dtype=bool),
+        "blurred": np.zeros(count, dtype=bool),
+    }
+    known |= {name: np.array(value) for name, value in more.items()}
+    who = np.zeros(count, dtype=np.int64) if participant is None else np.array(participant)
+    return Trials(participant=who, side=np.array(side), **known)
+
+
+def flags(found, size=1, usual=None):
+    return {
+        who: {one.flag for one in evidence}
+        for who, evidence in assess(found, usual or nobody(size)).items()
+    }
+
+
+def turns(count):
+    """Sides as an honest participant may choose them: neither one, nor in turns."""
+    return ([1, 1, 0, 1, 0, 0, 0, 1, 1, 0] * count)[:count]
+
+
+# ---- the promise --------------------------------------------------------------------------------
+
+
+def test_the_flags_share_what_may_go_wrong():
+    assert sum(SHARES.values()) == pytest.approx(1.0)
+    some = trials(turns(30))
+    weights = dict.fromkeys(SHARES, 0.0)
+    for one in patterns(some, honest(some, nobody(1))):
+        weights[one.flag] += one.first + one.later
+    assert all(weight <= 1.0 + 1e-9 for weight in weights.values())
+    for length in (1, 12, 5000):
+        assert np.exp(start_weights(length, 0.7, 0.3)).sum() <= 1.0
+
+
+@pytest.mark.parametrize("length", [1, 5, 11])
+def test_under_honest_answering_the_evidence_is_expected_to_stay_one(length):
+    """Counted out over all sequences: the mean of the martingale is the weight that has begun."""
+    every = np.array(list(product((0, 1), repeat=length)), dtype=float)
+    chance = np.where(every == 1, MAX_SIDE, 1 - MAX_SIDE).prod(axis=1)
+    factors = np.log(np.where(every == 1, CERTAIN / MAX_SIDE, (1 - CERTAIN) / (1 - MAX_SIDE)))
+    ends = np.exp(log_martingale(factors, start_weights(length, 0.7, 0.3))[:, -1])
+    begun = np.exp(start_weights(length, 0.7, 0.3)).sum()
+    assert float(ends @ chance) == pytest.approx(begun)
+
+
+def test_of_participants_who_like_one_side_few_are_flagged_however_often_one_looks():
+    """All sequences of twelve, weighted: the chance of ever being flagged is below the share."""
+    every = np.array(list(product((0, 1), repeat=12)))
+    who = np.repeat(np.arange(len(every)), 12)
+    found = flags(trials(every.ravel(), who), len(every))
+    chance = np.where(every == 1, MAX_SIDE, 1 - MAX_SIDE).prod(axis=1)
+    hit = np.array([bool(found[number]) for number in range(len(every))])
+    assert 0.0 < chance[hit].sum() <= ALPHA * SHARES["side"]
+
+
+def test_flags_of_long_honest_sessions():
+    """Noisy participants who lapse, with catch trials and repeats as usual: a large sample."""
+    rng = np.random.default_rng(7)
+    size, count = 400, 200
+    who = np.repeat(np.arange(size), count)
+    places = np.tile(np.arange(count), size)
+    predicted = 1 / (1 + np.exp(-rng.normal(0, 1.5, len(who))))
+    # Agrees less than predicted, and not all alike.
+    share = np.repeat(rng.uniform(0.6, 1.0, size), count)
+    side = rng.random(len(who)) < 0.5 + share * (predicted - 0.5)
+    catch, repeat = places % 20 == 7, places % 20 == 13
+    found = trials(
+        side.astype(int),
+        who,
+        predicted=predicted,
+        catch=np.where(catch, places % 5, -1),
+        as_known=np.where(catch, rng.random(len(who)) < 0.95, -1),
+        as_before=np.where(repeat, rng.random(len(who)) < 0.7, -1),
+        ms=rng.lognormal(7.2, 0.5, len(who)),
+    )
+    got = flags(found, size, reference(found, np.ones(size, dtype=bool)))
+    assert sum(map(bool, got.values())) <= ALPHA * size
+
+
+# ---- what is found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sides", "pattern"),
+    [([1] * 12, "left"), ([0] * 12, "right"), ([0, 1] * 6, "alternating")],
+)
+def test_twelve_trials_of_one_side_or_in_turns_are_enough_and_eleven_are_not(sides, pattern):
+    (one,) = assess(trials(sides), nobody(1))[0]
+    assert (one.flag, one.pattern, one.first, one.last) == ("side", pattern, 1, 12)
+    assert one.count == one.of == (11 if pattern == "alternating" else 12)
+    assert one.odds >= 1 / (ALPHA * SHARES["side"]) and flagged(one)
+    assert assess(trials(sides[:11]), nobody(1))[0] == ()
+
+
+def test_a_dropout_is_found_and_the_trial_named():
+    (one,) = assess(trials(turns(40) + [1] * 30), nobody(1))[0]
+    assert one.pattern == "left" and one.first == 41 and one.count == one.of == 30
+
+
+def test_answers_faster_than_anybody_can():
+    found = trials(turns(12), ms=[150.0] * 5 + [900.0] * 7)
+    assert flags(found)[0] == {"fast"}
+    assert flags(trials(turns(12), ms=[150.0] * 2 + [900.0] * 10))[0] == set()
+
+
+def test_a_study_in_which_all_take_long_has_a_limit_of_its_own():
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(12), 10)
+    ms = rng.lognormal(np.log(6000.0), 0.3, len(who))
+    usual = reference(trials(turns(120), who, ms=ms), np.ones(12, dtype=bool))
+    assert 800 < usual.floor_ms < 2500
+    hasty = trials(turns(12), ms=[700.0] * 12)
+    assert flags(hasty, 12, usual)[0] == {"fast"} and flags(hasty, 12)[0] == set()
+    few = reference(trials(turns(50), who[:50], ms=ms[:50]), np.ones(12, dtype=bool))
+    assert few.floor_ms == FAST_MS, "five participants do not tell what is usual"
+
+
+def test_catch_trials_that_all_miss_are_uninformative():
+    who = np.repeat(np.arange(10), 8)
+    missed = {"catch": np.tile(np.arange(8), 10), "as_known": [0] * 80}
+    found = trials(turns(80), who, **missed)
+    everybody = reference(found, np.ones(10, dtype=bool))
+    assert not set().union(*flags(found, 10, everybody).values())
+    # Their own errors do not excuse anybody.
+    alone = reference(found, np.arange(10) == 0)
+    assert "catch" in flags(found, 10, alone)[0]
+
+
+def test_random_answers_are_detected_by_repeats_only_where_others_are_consistent():
+    rng = np.random.default_rng(5)
+    who = np.repeat(np.arange(20), 100)
+    for consistent, expected in ((0.97, True), (0.6, False)):
+        alike = rng.random(len(who)) < consistent
+        alike[:100] = np.arange(100) % 2
+        found = trials(turns(len(who)), who, as_before=alike.astype(int))
+        usual = reference(found, np.ones(20, dtype=bool))
+        got = flags(found, 20, usual)
+        assert ("consistency" in got[0]) is expected
+        assert not any(got[number] for number in range(1, 20))
+
+
+def test_agreement_needs_others_whom_the_map_predicts():
+    rng = np.random.default_rng(16)
+    who = np.repeat(np.arange(20), 80)
+    predicted = np.where(rng.random(len(who)) < 0.5, 0.95, 0.05)
+    side = rng.random(len(who)) < predicted
+    side[:80] = rng.random(80) < 0.5
+    found = trials(side.astype(int), who, predicted=predicted)
+    got = flags(found, 20, reference(found, np.ones(20, dtype=bool)))
+    assert got[0] == {"agreement", "guessing"}
+    assert not any(got[number] for number in range(1, 20))
+    assert not any(flags(found, 20).values()), "a model that nobody has confirmed"
+
+
+def test_every_quality_check_is_shown_passed_or_failed():
+    found = trials(turns(12), as_known=[1] * 2 + [-1] * 10, catch=[0] * 2 + [-1] * 10)
+    told = {one.flag: one for one in every_test(found, nobody(1))}
+    assert set(told) == {"side", "catch", "guessing", "fast", "implausible", "blurred"}
+    assert not any(flagged(one) for one in told.values())
+    assert (told["catch"].count, told["catch"].of) == (0, 2)
+
+
+def test_parts_and_the_whole_say_the_same():
+    rng = np.random.default_rng(8)
+    counts = rng.integers(1, 300, 30)
+    who = rng.permutation(np.repeat(np.arange(30), counts))
+    side = (rng.random(len(who)) < np.where(who % 3 == 0, 0.95, 0.5)).astype(int)
+    together = assess(trials(side, who), nobody(30))
+    for number in range(30):
+        alone = trials(side[who == number], who[who == number])
+        (got,) = assess(alone, nobody(30)).values()
+        assert [(one.flag, one.count, one.of, one.first) for one in got] == [
+            (one.flag, one.count, one.of, one.first) for one in together[number]
+        ]

@@ -1,0 +1,58 @@
+"""Words that only this project used do not come back: readers meet those of their own fields."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+# What users read, and what they would read if they looked inside.
+READ = ("lore_active", "server", "templates", "static", "docs", "README.md")
+# The design log tells how things came about, in the words of the time; so do stored formats.
+EXEMPT = re.compile(
+    r"docs/design-log\.md|docs/screenshots/.*|static/vendor/.*|lore_active/learner/snapshot\.py"
+    r"|.*\.(sql|png|svg|json)"
+)
+PRIVATE = (
+    *(r"anew", r"whoever", r"somebody", r"vouch(es|ed)?", r"witness(es)?", r"likelier", r"asker"),
+    *(
+        r"the model that asks",
+        r"for looking( only)?",
+        r"parsimony",
+        r"ledgers?",
+        r"tally",
+        r"twins",
+    ),
+    *(r"levers?", r"lookers?", r"(no|beyond) luck", r"supposing", r"trialling", r"machine room"),
+    *(
+        r"(?<!there )is no (number|PNG|picture)",
+        r"leave (it|them) away",
+        r"went on here",
+        r"brought in",
+    ),
+    *(r"(MOST|LEAST|FEWEST)_[A-Z]+",),
+)
+
+
+def files():
+    listed = subprocess.run(
+        ["git", "ls-files", *READ], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    return [name for name in listed.split("\n") if name and not EXEMPT.fullmatch(name)]
+
+
+@pytest.mark.parametrize("word", PRIVATE)
+def test_readers_meet_the_words_of_their_fields(word):
+    pattern = re.compile(rf"\b{word}\b", 0 if word.isupper() or "_" in word else re.IGNORECASE)
+    found = []
+    for name in files():
+        try:
+            lines = (ROOT / name).read_text("utf-8").splitlines()
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue
+        found += [f"{name}:{at}: {line.strip()}" for at, line in enumerate(lines, 1)
+                  if pattern.search(line)]  # fmt: skip
+    assert found == []
