@@ -179,7 +179,7 @@ bench-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m benchmarks.salmon
 
 bench-compare: .venv-bench/.installed
-	$(BENCH)/python -m benchmarks.comparing
+	$(BENCH)/python -m benchmarks.comparison
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load
@@ -188,14 +188,14 @@ bench-monitor: .venv/.installed
 	$(BIN)/python -m benchmarks.monitor
 
 bench-report: .venv/.installed
-	$(BIN)/python -m benchmarks.reporting
+	$(BIN)/python -m benchmarks.report
 
 bench-reliability: .venv/.installed
 	$(BIN)/python -m benchmarks.reliability
-	$(BIN)/python -m benchmarks.losing
+	$(BIN)/python -m benchmarks.file_loss
 
 bench-replay: .venv/.installed
-	$(BIN)/python -m benchmarks.replaying
+	$(BIN)/python -m benchmarks.replay
 
 bench-flags: .venv/.installed
 	$(BIN)/python -m benchmarks.flags

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arriving import arrivals
-from benchmarks.backing import latencies
-from benchmarks.cutting import cuts_under_load
-from benchmarks.damaging import numbered, original
-from benchmarks.ending import end_rounds
-from benchmarks.serving import words_study
-from benchmarks.soaking import soak
+from benchmarks.arrivals import arrivals
+from benchmarks.backup_latency import latencies
+from benchmarks.file_damage import numbered, original
+from benchmarks.power_loss import cuts_under_load
+from benchmarks.server import words_study
+from benchmarks.shutdown import end_rounds
+from benchmarks.sustained_load import soak
 from benchmarks.tables import FOLDER
 
 BUILD = FOLDER.parent.parent / "build"

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from benchmarks.serving import Serving, words_study
+from benchmarks.server import Serving, words_study
 from benchmarks.tables import Page
 
 ITEMS = 50

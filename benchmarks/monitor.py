@@ -185,7 +185,7 @@ def main() -> None:
 
 def beside(page: Page, people: int, seconds: float, rounds: int, monitors: int) -> None:
     """What open monitors cost participants."""
-    from benchmarks.watched import compared
+    from benchmarks.monitor_load import compared
 
     rows = compared(people, seconds, rounds, monitors)
     page.text(

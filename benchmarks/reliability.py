@@ -22,9 +22,9 @@ from benchmarks.endurance import (
     run_endings,
     run_soak,
 )
-from benchmarks.killing import kill_cycles
-from benchmarks.serving import words_study
-from benchmarks.soaking import runs
+from benchmarks.process_kills import kill_cycles
+from benchmarks.server import words_study
+from benchmarks.sustained_load import runs
 from benchmarks.tables import Page
 
 

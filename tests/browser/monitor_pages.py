@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.serving import wait_until
+from benchmarks.server import wait_until
 from tests.browser.axe import violations
 from tests.support.experimenter_client import PASSWORD
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.serving import Serving, wait_until
+from benchmarks.server import Serving, wait_until
 from lore_active.learner.cadence import FIRST_AUDIT
 from server.cli.main import main
 from server.clock import now

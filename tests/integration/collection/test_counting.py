@@ -14,7 +14,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from benchmarks.serving import COMMAND, Serving, wait_until
+from benchmarks.server import COMMAND, Serving, wait_until
 from server.clock import now
 from server.collection.controls import Control
 from server.processes.bots import run_bots

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import COMMAND, Serving, wait_until
+from benchmarks.server import COMMAND, Serving, wait_until
 from server.clock import now
 from server.collection.controls import Control
 from server.processes.bots import run_bots

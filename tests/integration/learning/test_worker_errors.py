@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.killing import Client
-from benchmarks.serving import wait_until
+from benchmarks.process_kills import Client
+from benchmarks.server import wait_until
 from server.learning.state_hash import NotANumber
 from server.learning.verification import verify
 from server.learning.worker import CannotRebuild

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import Serving
+from benchmarks.server import Serving
 from server.processes.bots import Browser
 from tests.support.live_server import write_study
 

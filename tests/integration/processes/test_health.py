@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from benchmarks.serving import wait_until
+from benchmarks.server import wait_until
 from server.auth.sessions import TOUCH_MS
 from server.processes.bots import BotPage, Browser
 from server.processes.web_process import THREADS

@@ -15,8 +15,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from benchmarks.killing import Client
-from benchmarks.losing import (
+from benchmarks.file_loss import (
     answered,
     delete,
     health,
@@ -26,7 +25,8 @@ from benchmarks.losing import (
     replace,
     under_load,
 )
-from benchmarks.serving import COMMAND, wait_until
+from benchmarks.process_kills import Client
+from benchmarks.server import COMMAND, wait_until
 from server.clock import now
 from server.processes.child import WebChild
 from server.processes.file_guard import FileGuard

@@ -6,7 +6,7 @@ import urllib.request
 
 from click.testing import CliRunner
 
-from benchmarks.serving import Serving
+from benchmarks.server import Serving
 from server.cli.main import main
 from tests.support.live_server import write_study
 

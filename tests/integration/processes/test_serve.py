@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.killing import kill_cycles
-from benchmarks.serving import COMMAND, Serving, wait_until
+from benchmarks.process_kills import kill_cycles
+from benchmarks.server import COMMAND, Serving, wait_until
 from server.cli.main import main
 from server.processes.bots import BotPage, Browser
 from tests.support.live_server import write_study

@@ -13,7 +13,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.serving import wait_until
+from benchmarks.server import wait_until
 from server.cli.main import main
 from server.doctor import folder as export_folder
 from server.processes.backup_process import Backups

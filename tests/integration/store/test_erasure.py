@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.serving import COMMAND
+from benchmarks.server import COMMAND
 from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.exports import log

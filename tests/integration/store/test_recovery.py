@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import damaging
-from benchmarks.collecting import START
-from benchmarks.damaging import held, original, outcome
-from benchmarks.serving import COMMAND
+from benchmarks.collection import START
+from benchmarks.file_damage import held, original, outcome
+from benchmarks.server import COMMAND
 from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.collection.service import Service

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.killing import Client
-from benchmarks.serving import Serving, wait_until
+from benchmarks.process_kills import Client
+from benchmarks.server import Serving, wait_until
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.errors import InvalidParameter
 from lore_active.registry import Entry, Registry

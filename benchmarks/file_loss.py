@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.killing import Client
-from benchmarks.serving import Serving, wait_until, words_study
+from benchmarks.process_kills import Client
+from benchmarks.server import Serving, wait_until, words_study
 from benchmarks.tables import Page
 
 CLIENTS = 4
@@ -163,7 +163,15 @@ def latencies(count: int) -> dict[str, list[float]]:
 
 def _timed(address: str, count: int) -> list[float]:
     """In a process of its own: the participants' threads would hold up the stopwatch."""
-    probe = [sys.executable, "-m", "benchmarks.losing", "--probe", address, "--count", str(count)]
+    probe = [
+        sys.executable,
+        "-m",
+        "benchmarks.file_loss",
+        "--probe",
+        address,
+        "--count",
+        str(count),
+    ]
     done = subprocess.run(probe, check=True, capture_output=True, text=True)
     times: list[float] = json.loads(done.stdout)
     return times

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks.serving import Serving
+from benchmarks.server import Serving
 from server.processes.bots import BotPage
 
 PATIENCE_SECONDS = 60.0

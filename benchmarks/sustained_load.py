@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from benchmarks.load import Connection, form
-from benchmarks.serving import Serving, words_study
-from benchmarks.watched import PASSWORD, monitor, signed_in
+from benchmarks.monitor_load import PASSWORD, monitor, signed_in
+from benchmarks.server import Serving, words_study
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats
 from server.auth.passwords import set_password

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.killing import Client
-from benchmarks.serving import Serving, wait_until, words_study
+from benchmarks.process_kills import Client
+from benchmarks.server import Serving, wait_until, words_study
 from server.store.database import Database
 
 HEADER, FRAME = 32, 24

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.killing import Client
-from benchmarks.serving import wait_until, words_study
+from benchmarks.process_kills import Client
+from benchmarks.server import wait_until, words_study
 from server.clock import now
 from server.processes.listener import listen
 from server.store.database import Connection

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from benchmarks.load import Connection, form
-from benchmarks.serving import Serving, words_study
+from benchmarks.server import Serving, words_study
 
 # Anyone who has not got a page by then has closed the window.
 PATIENCE = 120.0

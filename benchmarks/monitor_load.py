@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 
 from benchmarks.load import ITEMS, Connection, Tally, participant
-from benchmarks.serving import Serving, words_study
+from benchmarks.server import Serving, words_study
 from server.auth.passwords import set_password
 
 PASSWORD = "a password for measuring"

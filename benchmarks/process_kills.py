@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.serving import Serving, wait_until
+from benchmarks.server import Serving, wait_until
 from server.processes.bots import BotPage, Browser
 
 
