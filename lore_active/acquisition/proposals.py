@@ -17,6 +17,14 @@ from lore_active.questions.question import Purpose
 TEMPERATURE = 1.0
 
 
+@dataclass(frozen=True)
+class Local:
+    """Share of the active questions that another selector picks, to reveal a further dimension."""
+
+    selector: Selector
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """A selected question, its purpose, and the value of the acquisition function."""
@@ -62,13 +70,16 @@ def informative(
     random_share: float,
     exploration_share: float,
     rng: np.random.Generator,
+    local: Local | None = None,
 ) -> list[Proposal]:
     """Active questions, mixed with random ones from which accuracy is estimated without bias."""
     is_random = rng.random(n) < random_share
     uniform = known.source.new(int(is_random.sum()), known.taken, rng)
     free = replace(known, taken=known.taken | _keys(uniform, known))
     active = iter(
-        _active(int(n - is_random.sum()), free, acquisition, selector, exploration_share, rng)
+        _active(
+            int(n - is_random.sum()), free, acquisition, selector, exploration_share, rng, local
+        )
     )
     randoms: Iterator[Proposal] = (Proposal(row, "random", 0.0) for row in uniform)
     # Either kind may run out before the other.
@@ -83,6 +94,7 @@ def _active(
     selector: Selector,
     exploration_share: float,
     rng: np.random.Generator,
+    local: Local | None,
 ) -> list[Proposal]:
     """Active questions, for the exploration share of batches at rank + 1.
 
@@ -91,6 +103,8 @@ def _active(
     """
     if not count:
         return []
+    if local is not None and (is_local := rng.random(count) < local.share).any():
+        return _with_local(is_local, known, acquisition, selector, exploration_share, rng, local)
     wide = acquisition.wider.shape[1] > 0 and rng.random() < exploration_share
     embedding = acquisition.wider if wide else acquisition.embedding
     picks = selector.pick(replace(known, embedding=embedding, temperature=TEMPERATURE), count, rng)
@@ -98,6 +112,34 @@ def _active(
         Proposal(row, "active", float(score))
         for row, score in zip(picks.questions, picks.scores, strict=True)
     ]
+
+
+def _with_local(
+    is_local: NDArray[np.bool_],
+    known: SelectorState,
+    acquisition: AcquisitionModel,
+    selector: Selector,
+    exploration_share: float,
+    rng: np.random.Generator,
+    local: Local,
+) -> list[Proposal]:
+    """Active questions, some of which `local` picks; the others as if those were answered."""
+    here = replace(known, embedding=acquisition.embedding, temperature=TEMPERATURE)
+    picks = local.selector.pick(here, int(is_local.sum()), rng)
+    free = replace(
+        known,
+        pending=np.vstack([known.pending, picks.questions]),
+        taken=known.taken | _keys(picks.questions, known),
+    )
+    others = iter(
+        _active(int((~is_local).sum()), free, acquisition, selector, exploration_share, rng, None)
+    )
+    near_ties = (
+        Proposal(row, "active", float(score))
+        for row, score in zip(picks.questions, picks.scores, strict=True)
+    )
+    mixed = (next(near_ties if is_near_tie else others, None) for is_near_tie in is_local)
+    return [proposal for proposal in mixed if proposal is not None]
 
 
 def _keys(rows: Questions, known: SelectorState) -> set[int]:

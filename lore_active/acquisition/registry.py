@@ -37,6 +37,14 @@ for _entry in (
         ),
     ),
     Entry["Selector"](
+        "local",
+        "Selects near-ties among neighbouring items, which reveal a weak further dimension.",
+        "lore_active.acquisition.local:LocalSelector",
+        methods="We selected the question whose answer would depend most on a further dimension: "
+        "the largest variance that a further coordinate of each item would add to the predicted "
+        "margin, weighted by the variance of the answer",
+    ),
+    Entry["Selector"](
         "random",
         "Selects questions uniformly at random.",
         "lore_active.acquisition.selectors:RandomSelector",

@@ -15,6 +15,7 @@ import numpy as np
 
 from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition import proposals
+from lore_active.acquisition.local import LocalSelector
 from lore_active.acquisition.selectors import FisherSelector, Selector, SelectorState
 from lore_active.data.comparisons import MAX_ITEMS, Triplets, as_triplets
 from lore_active.embedding import metrics
@@ -42,6 +43,7 @@ from lore_active.stopping.rules import (
     StoppingRule,
     findings,
 )
+from lore_active.stopping.smallest_dimension import FurtherDimensionRule
 from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import Verdict, verdict
 from lore_active.types import Floats, Mapper
@@ -50,6 +52,9 @@ from lore_active.types import Floats, Mapper
 # the rule by which it counts as clear.
 EXPLORATION_WHEN_CLEAR = 0.1
 CLEAR = RankSettled(confidence=0.995)
+# Share of the active questions among neighbouring items, under a stopping rule that has to rule out
+# a further dimension: only these reveal a weak one.
+LOCAL_SHARE = 0.3
 
 
 class Learner:
@@ -281,6 +286,7 @@ class Learner:
                 self.random_share,
                 self.exploration_now,
                 rng,
+                self._local,
             ),
         )
 
@@ -476,6 +482,11 @@ class Learner:
         )
         self._audits.append(audit)
         self._publish(audit.solution, acquisition)
+        rule = self.stopping
+        if isinstance(rule, FurtherDimensionRule) and rule.can_change(self._progress):
+            # The decision depends on the test, and questions on neither: so it comes last.
+            test = updates.tested(triplets, audit, acquisition, rule.smallest_dimension, self.seed)
+            audit = self._audits[-1] = replace(audit, further=test)
         return audit
 
     def _refit(self) -> None:
@@ -571,10 +582,12 @@ class Learner:
     @property
     def decision(self) -> Decision:
         """The decision of the stopping rule, with its criteria."""
+        return self.stopping.decide(self._progress)
+
+    @property
+    def _progress(self) -> Progress:
         seen = len(self._counts.items)
-        return self.stopping.decide(
-            Progress(self.n_objects, len(self._counts), seen, self._audits, self.held_out)
-        )
+        return Progress(self.n_objects, len(self._counts), seen, self._audits, self.held_out)
 
     @property
     def findings(self) -> Findings | None:
@@ -612,6 +625,14 @@ class Learner:
             if CLEAR.clear(self._audits)
             else self.exploration_share
         )
+
+    @property
+    def _local(self) -> proposals.Local | None:
+        """Questions among neighbours, where the stopping rule is about a further dimension."""
+        rule = self.stopping
+        if not isinstance(rule, FurtherDimensionRule):
+            return None
+        return proposals.Local(LocalSelector(rule.smallest_dimension), LOCAL_SHARE)
 
     def query(self, query: int) -> Question:
         """Look up a question by its id.

@@ -20,6 +20,7 @@ from lore_active.learner.learner import Learner
 from lore_active.learner.model import Model
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.cross_validation import Audit, RankEvidence
+from lore_active.rank.further_dimension import FurtherDimension
 from lore_active.stopping.registry import STOPPING_RULES
 
 FORMAT = 5
@@ -181,6 +182,7 @@ def _audit_out(audit: Audit, prefix: str, arrays: Arrays, last: bool) -> dict[st
         "map_above": audit.map_above,
         "log_bayes_below": audit.log_bayes_below,
         "log_bayes_above": audit.log_bayes_above,
+        "further": [asdict(test) for test in audit.further],
         "solution": _solution_out(kept.solution, prefix + "solution_", arrays),
     }
 
@@ -200,6 +202,10 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
         # Earlier audits had no marginal likelihoods.
         log_bayes_below=plain.get("log_bayes_below"),
         log_bayes_above=plain.get("log_bayes_above"),
+        further=tuple(
+            FurtherDimension(**{**test, "chains": tuple(test["chains"])})
+            for test in plain.get("further", ())
+        ),
     )
 
 

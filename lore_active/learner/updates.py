@@ -11,17 +11,21 @@ from numpy.typing import NDArray
 from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition.model import AcquisitionModel
 from lore_active.data.comparisons import Triplets
+from lore_active.embedding import map as map_embedding
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.learner.model import Model, procrustes_aligned, sign_aligned
 from lore_active.rank import evidence
 from lore_active.rank.cross_validation import LAMBDAS, Audit, compare
+from lore_active.rank.further_dimension import FurtherDimension, further_dimensions
 from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
 # The acquisition model may have at least this many dimensions.
 MIN_ASKED = 2
+# Sizes of a further dimension that are tested beside the one that the stopping rule is about.
+SENSITIVITY_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
 
 
 def audited(
@@ -63,6 +67,35 @@ def audited(
         log_bayes_above=above,
     )
     return audit, acquisition
+
+
+def tested(
+    triplets: Triplets, audit: Audit, acquisition: AcquisitionModel, share: float, seed: int
+) -> tuple[FurtherDimension, ...]:
+    """Test for a further dimension of the given share, and of others for the sensitivity.
+
+    Empty where no further dimension could be identified.
+    """
+    rank = audit.rank
+    if not 1 <= rank <= triplets.n_objects - 3:
+        return ()
+    pairs, count = as_pairs(triplets), len(triplets)
+    fits = map_embedding.fits_by_rank(
+        pairs, count, acquisition.noise, rank + 1, fine=True, least=rank
+    )
+    for start in (acquisition.embedding, acquisition.wider):
+        width = start.shape[1]
+        if width in fits:
+            warm = map_embedding.fitted(pairs, count, acquisition.noise, start, fine=True)
+            fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
+    return further_dimensions(
+        triplets,
+        fits[rank][0],
+        sorted({share, *SENSITIVITY_SHARES}),
+        seed + count,
+        precision=acquisition.noise,
+        wider=fits[rank + 1][0],
+    )
 
 
 def _lowest(triplets: Triplets, audit: Audit, previous: Model | None) -> Solution | None:

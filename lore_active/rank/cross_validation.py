@@ -21,6 +21,7 @@ from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import Pairs, as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.questions.pool import keys
+from lore_active.rank.further_dimension import FurtherDimension
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.types import Floats, HeldOut, Mapper
 
@@ -68,6 +69,7 @@ class Audit:
     where those ranks were fitted. `map_above` is the same as `above` for the acquisition model,
     which overfits less and so detects a dimension earlier. `log_bayes_below` and `log_bayes_above`
     are the natural log Bayes factors of the chosen rank against its neighbours, where computed.
+    `further` are the tests for a further dimension, by size, where the stopping rule needs them.
     """
 
     answers: int
@@ -81,6 +83,7 @@ class Audit:
     map_above: LossDifference | None = None
     log_bayes_below: float | None = None
     log_bayes_above: float | None = None
+    further: tuple[FurtherDimension, ...] = ()
 
 
 def audit(

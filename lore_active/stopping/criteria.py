@@ -7,8 +7,8 @@ methods text and the reference include it. Does not import numba, because pages 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import asdict, dataclass
+from math import exp, isfinite
 from typing import Any
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -16,12 +16,21 @@ NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 @dataclass(frozen=True)
 class Criterion:
-    """A condition for stopping: its value, and the threshold that the value must reach."""
+    """A condition for stopping: its value, and the threshold that the value must reach.
+
+    `share` is that of the dimension that the criterion is about, where it is about one of a certain
+    size.
+    """
 
     name: str
     value: float
     threshold: float
     passed: bool
+    share: float | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """As it is kept in databases and logs; without a share where there is none."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ def from_stored(row: dict[str, Any]) -> Criterion:
     """A criterion from a database or a log, possibly of an earlier version."""
     name = str(row["name"])
     return Criterion(
-        FORMER_NAMES.get(name, name), row["value"], row["threshold"], bool(row["passed"])
+        *(FORMER_NAMES.get(name, name), row["value"], row["threshold"], bool(row["passed"])),
+        share=row.get("share"),
     )
 
 
@@ -128,6 +138,27 @@ def _bayes_factor(criterion: Criterion, rank: int) -> str:
     return (
         f"Log Bayes factor, {pair}: {criterion.value:.1f} (at least {criterion.threshold:.1f} "
         "needed)."
+    )
+
+
+def of_size(criterion: Criterion) -> str:
+    """The dimension that a criterion is about."""
+    share = percent(criterion.share or 0.0)
+    return f"a further dimension that carries {share} or more of the differences between items"
+
+
+def odds(criterion: Criterion) -> str:
+    """The Bayes factor that a criterion needs, as odds: `20 : 1`."""
+    return f"{exp(criterion.threshold):.3g} : 1"
+
+
+def _further(criterion: Criterion, _: int) -> str:
+    about = of_size(criterion)
+    if criterion.value <= -criterion.threshold:
+        return f"There is evidence for {about}: log Bayes factor {-criterion.value:.1f}."
+    return (
+        f"Log Bayes factor against {about}: {criterion.value:.1f} (at least "
+        f"{criterion.threshold:.1f} needed, in two audits in a row)."
     )
 
 
@@ -201,6 +232,13 @@ for _text in (
         "More dimensions are not supported",
         "a further, weakly identified dimension cannot be ruled out",
         _bayes_factor,
+        evidence=True,
+    ),
+    CriterionText(
+        "further_dimension",
+        "A further dimension is ruled out",
+        "a further dimension of the smallest size of interest has not been ruled out",
+        _further,
         evidence=True,
     ),
 ):

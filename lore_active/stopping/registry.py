@@ -10,7 +10,8 @@ from lore_active.registry import Entry, Registry
 if TYPE_CHECKING:
     from lore_active.stopping.rules import StoppingRule
 
-# Rules are dataclasses, made with `confidence`, `audits`, `min_answers` and `max_answers`; their
+# Rules are dataclasses, made with those of `confidence`, `audits`, `min_answers`, `max_answers`,
+# `smallest_dimension` and `evidence` that they have; their
 # fields are what a snapshot keeps of them.
 STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule")
 
@@ -20,6 +21,20 @@ for _entry in (
         "Stops when held-out answers and the marginal likelihood prefer one number of dimensions "
         "to its neighbours, audit after audit.",
         "lore_active.stopping.rules:RankSettled",
+    ),
+    Entry["StoppingRule"](
+        "smallest_dimension",
+        "Stops when a further dimension that carries a given share of the differences between "
+        "items is ruled out.",
+        "lore_active.stopping.smallest_dimension:SmallestDimension",
+        methods="the number of dimensions had held through consecutive audits, fewer dimensions "
+        "predicted held-out answers worse, and a further dimension of the smallest size of "
+        "interest had been ruled out by its Bayes factor, computed by thermodynamic integration "
+        "(Gelman & Meng, 1998)",
+        references=(
+            "Gelman, A., & Meng, X.-L. (1998). Simulating normalizing constants: From importance "
+            "sampling to bridge sampling to path sampling. Statistical Science, 13(2), 163–185.",
+        ),
     ),
     Entry["StoppingRule"](
         "unchanged",

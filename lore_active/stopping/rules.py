@@ -119,19 +119,29 @@ class RankSettled:
     def decide(self, progress: Progress) -> Decision:
         """Stop or continue, with the criteria as reasons."""
         rank = progress.audits[-1].rank if progress.audits else 0
-        criteria = (
+        criteria = self.criteria(progress)
+        settled = all(one.passed for one in criteria)
+        spent = self.max_answers is not None and progress.answers >= self.max_answers
+        return Decision(settled or spent, settled, rank, criteria)
+
+    def criteria(self, progress: Progress) -> tuple[Criterion, ...]:
+        """All criteria, met or not."""
+        return (
+            *self._basic(progress),
+            self._against(progress.audits, +1),
+            self._bayes_factor(progress, -1),
+            self._bayes_factor(progress, +1),
+        )
+
+    def _basic(self, progress: Progress) -> tuple[Criterion, ...]:
+        """Enough answers that predict, and a rank that has held and predicts better than fewer."""
+        return (
             self._seen(progress),
             self._enough(progress),
             self._predicts(progress),
             self._held(progress.audits),
             self._against(progress.audits, -1),
-            self._against(progress.audits, +1),
-            self._bayes_factor(progress, -1),
-            self._bayes_factor(progress, +1),
         )
-        settled = all(one.passed for one in criteria)
-        spent = self.max_answers is not None and progress.answers >= self.max_answers
-        return Decision(settled or spent, settled, rank, criteria)
 
     def _seen(self, progress: Progress) -> Criterion:
         return Criterion(

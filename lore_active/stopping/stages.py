@@ -182,9 +182,8 @@ STAGES: tuple[Stage, ...] = (
         "every criterion of the stopping rule is met",
         lambda c, f: f is not None and f.settled,
         "{Dimensions}, settled.",
-        "Neither fewer nor more dimensions are supported, and the number was the same in the last "
-        "{stable_audits}.",
-        "The number of dimensions was settled: {dimensions}.",
+        "{not_supported}, and the number was the same in the last {stable_audits}.",
+        "The number of dimensions was settled: {dimensions}.{ruled_out}",
         ALL,
     ),
     Stage(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
-from lore_active.stopping.criteria import Criterion, dimensions, number, percent
+from lore_active.stopping.criteria import Criterion, dimensions, number, odds, of_size, percent
 from lore_active.stopping.stages import STAGES, Collection, Findings
 
 
@@ -83,7 +83,13 @@ def _figures(collection: Collection, findings: Findings | None) -> dict[str, str
     unchanged = findings.criterion("audits_unchanged")
     stable = 0 if unchanged is None else int(unchanged.value)
     estimate = _estimate(findings)
+    further = findings.criterion("further_dimension")
+    ruled_out = "" if further is None else f"{of_size(further)} is ruled out ({odds(further)})"
     return figures | {
+        "not_supported": f"Fewer dimensions are not supported, {ruled_out}"
+        if ruled_out
+        else "Neither fewer nor more dimensions are supported",
+        "ruled_out": f" {ruled_out[:1].upper()}{ruled_out[1:]}." if ruled_out else "",
         "dimensions": estimate,
         "Dimensions": estimate[:1].upper() + estimate[1:],
         "accuracy": percent(chance.value) if chance else "",

@@ -48,6 +48,8 @@ def new_learner(
             confidence=stopping.confidence,
             audits=stopping.audits,
             min_answers=stopping.min_answers or None,
+            smallest_dimension=stopping.smallest_dimension,
+            evidence=stopping.evidence,
         ),
         min_random=max(0.0, MIN_RANDOM - settings.session.random),
         source=source,
@@ -273,7 +275,7 @@ def _purpose(query: ServerQuestion) -> Purpose:
 
 def stored_criteria(decision: Decision) -> str:
     """Serialise a decision's criteria."""
-    return json.dumps([asdict(criterion) for criterion in decision.criteria], ensure_ascii=False)
+    return json.dumps([criterion.stored() for criterion in decision.criteria], ensure_ascii=False)
 
 
 def model_row(learner: Learner, step: Step) -> ModelRow:

@@ -46,6 +46,8 @@ SETTINGS = (
     "stopping.confidence",
     "stopping.audits",
     "stopping.min_answers",
+    "stopping.smallest_dimension",
+    "stopping.evidence",
 )
 # Former names of these keys.
 OLDER = {

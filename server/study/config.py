@@ -83,6 +83,8 @@ class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
     confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
     audits: Annotated[int, Meta(ge=1, le=100)] = 5
     min_answers: Annotated[int, Meta(ge=0, le=MAX_ANSWERS)] = 0
+    smallest_dimension: Annotated[float, Meta(ge=0.02, le=0.5)] = 0.1
+    evidence: Annotated[float, Meta(gt=1.0, lt=1e6)] = 20.0
 
 
 class Completion(Struct, forbid_unknown_fields=True, frozen=True):

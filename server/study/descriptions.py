@@ -65,6 +65,10 @@ MEANINGS: dict[str, str] = {
     "stopping.rule": "The stopping rule.",
     "stopping.confidence": "Confidence in the number of dimensions that is required to stop.",
     "stopping.audits": "Number of consecutive audits that must find the same number of dimensions.",
+    "stopping.smallest_dimension": "Rule smallest_dimension: the smallest share of the differences "
+    "between items that a dimension of interest carries.",
+    "stopping.evidence": "Rule smallest_dimension: the Bayes factor that is required to rule out a "
+    "further dimension; 20 means 20 : 1.",
     "stopping.min_answers": "Minimum number of answers before stopping; 0: four per item.",
     "completion.code": "Code for participants who finished; no other exit shows it.",
     "completion.redirect": "URL for participants who finished; [NAME] is replaced by the entry "

@@ -169,8 +169,8 @@ def _state(folder):
 def test_without_them_the_study_is_refused_with_what_there_is(tmp_path):
     folder = write_study(tmp_path / "words", STUDY, items=8)
     told = run("check", folder, code=2)
-    assert '"first-items", but must be "fisher" or "uncertainty" or "random"' in told
-    assert '"patience", but must be "rank_settled" or "unchanged"' in told
+    assert '"first-items", but must be "fisher" or "uncertainty" or "local" or "random"' in told
+    assert '"patience", but must be "rank_settled" or "smallest_dimension" or "unchanged"' in told
 
 
 def test_a_name_can_be_taken_once():

@@ -1,0 +1,188 @@
+"""The Bayes factor of a further dimension, beside plain Monte Carlo and in known spaces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lore_active.data.comparisons import as_triplets
+from lore_active.embedding import map as map_embedding
+from lore_active.embedding.kernels import SMOOTHING
+from lore_active.embedding.pairs import as_pairs
+from lore_active.errors import InvalidParameter
+from lore_active.rank import sampling
+from lore_active.rank.further_dimension import (
+    SamplingSettings,
+    further_dimension,
+    further_dimensions,
+    smallest_share_ruled_out,
+)
+from lore_active.simulation.observers import ObserverNoise, simulated_answers
+from lore_active.simulation.worlds import space
+
+PRECISION = 0.12
+
+
+def answered(world, rank, items, count, seed):
+    coordinates = space(world, items, rank, seed)
+    rows = simulated_answers(coordinates, count, seed + 1, ObserverNoise(noise=0.1))
+    return as_triplets(rows, items)
+
+
+def map_of(triplets, rank):
+    fits = map_embedding.fits_by_rank(
+        as_pairs(triplets), len(triplets), PRECISION, rank, fine=True, least=rank
+    )
+    return fits[rank][0]
+
+
+def log_posterior(triplets, state, log_slope, scale, lapse, slope_deviation, tail):
+    """The sampled density, written down plainly."""
+    weights = np.append(np.ones(state.shape[1] - 1), scale)
+
+    def distance(a, b):
+        difference = (state[a] - state[b]) * weights
+        return np.sqrt((difference**2).sum(axis=1) + SMOOTHING**2)
+
+    near = distance(triplets.anchor, triplets.nearer)
+    far = distance(triplets.anchor, triplets.farther)
+    likely = 1.0 / (1.0 + np.exp(-np.exp(log_slope) * (far - near)))
+    total = (triplets.weight * np.log(0.5 * lapse + (1.0 - lapse) * likely)).sum()
+    total -= 0.5 * PRECISION * (state[:, :-1] ** 2).sum()
+    v = state[:, -1]
+    if tail:
+        total -= 0.5 * (tail + 1.0) * np.log1p(v**2 / (tail - 2.0)).sum()
+    else:
+        total -= 0.5 * (v**2).sum()
+    return total - (0.5 * (log_slope / slope_deviation) ** 2 if slope_deviation else 0.0)
+
+
+@pytest.mark.parametrize(
+    "noise", [(0.0, 0.0, 0.0), (0.05, 0.5, 4.0)], ids=["logistic", "lapses, slope and tails"]
+)
+def test_the_gradient_is_that_of_the_plainly_written_density(noise):
+    triplets = answered("equal", 2, 7, 60, seed=11)
+    state = np.random.default_rng(12).normal(size=(7, 3))
+    pairs, precision = as_pairs(triplets), np.full(2, PRECISION)
+    model = sampling.likelihood(pairs, float(len(triplets)), precision, *noise)
+    gradient, distance = np.empty_like(state), np.empty(len(pairs.first))
+    by_distance, slopes = np.empty_like(distance), np.empty(len(pairs.near))
+    log_slope, scale, step = 0.2, 0.7, 1e-5
+    by_slope = sampling.state_gradient(
+        model, state, log_slope, scale, distance, by_distance, slopes, gradient
+    )
+
+    def density(point, log_slope):
+        return log_posterior(triplets, point, log_slope, scale, *noise)
+
+    expected = np.empty_like(state)
+    for place in np.ndindex(*state.shape):
+        shift = np.zeros_like(state)
+        shift[place] = step
+        rise = density(state + shift, log_slope) - density(state - shift, log_slope)
+        expected[place] = rise / (2 * step)
+    assert gradient == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    rise = density(state, log_slope + step) - density(state, log_slope - step)
+    assert by_slope == pytest.approx(rise / (2 * step), rel=1e-5, abs=1e-6)
+
+
+def brute_force(triplets, embedding, share, draws, seed):
+    """Log Bayes factor by averaging the likelihood over draws from the prior."""
+    rng = np.random.default_rng(seed)
+    items, rank = embedding.shape
+    centred = embedding - embedding.mean(axis=0)
+    scale = np.sqrt(share / (1 - share) * (centred**2).sum(axis=1).mean())
+    z = rng.normal(0.0, PRECISION**-0.5, (draws, items, rank))
+    u = rng.normal(0.0, scale, (draws, items, 1))
+
+    def mean_likelihood(points):
+        def distance(a, b):
+            return np.sqrt(((points[:, a] - points[:, b]) ** 2).sum(axis=2) + SMOOTHING**2)
+
+        near = distance(triplets.anchor, triplets.nearer)
+        far = distance(triplets.anchor, triplets.farther)
+        return np.exp(-np.logaddexp(0.0, near - far).sum(axis=1)).mean()
+
+    wider = mean_likelihood(np.concatenate([z, u], axis=2))
+    return float(np.log(wider) - np.log(mean_likelihood(z)))
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_it_agrees_with_averaging_over_the_prior(seed):
+    triplets = answered("equal", 2, 5, 14, seed)
+    embedding = map_of(triplets, 1)
+    expected = brute_force(triplets, embedding, 0.3, 300_000, seed)
+    found = further_dimension(
+        triplets, embedding, 0.3, seed, precision=PRECISION, settings=SamplingSettings(draws=600)
+    )
+    assert found.agree
+    assert found.log_bayes_factor == pytest.approx(expected, abs=0.15)
+    assert found.integral == pytest.approx(expected, abs=0.3)
+
+
+def test_a_missing_dimension_is_found_and_a_needless_one_is_not():
+    triplets = answered("equal", 2, 20, 900, seed=31)
+    too_few = further_dimension(triplets, map_of(triplets, 1), 0.2, 1, precision=PRECISION)
+    enough = further_dimension(triplets, map_of(triplets, 2), 0.2, 1, precision=PRECISION)
+    assert too_few.found()
+    assert enough.log_bayes_factor < 0.0
+    assert not enough.found()
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
+    triplets = answered("equal", 1, 8, 80, seed=41)
+    embedding = map_of(triplets, 1)
+    first, again, other = (
+        further_dimensions(triplets, embedding, (0.1, 0.3), seed, precision=PRECISION)
+        for seed in (5, 5, 6)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_a_weight_of_two_is_the_same_answer_twice():
+    rows = np.array([[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 0], [4, 0, 1], [0, 2, 4]])
+    once = as_triplets(rows, 5)
+    weighted = replace(once, weight=np.full(len(rows), 2.0))
+    twice = as_triplets(np.vstack([rows, rows]), 5)
+    embedding = map_of(once, 1)
+    values = [
+        further_dimension(triplets, embedding, 0.3, 3, precision=PRECISION).log_bayes_factor
+        for triplets in (weighted, twice)
+    ]
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+
+def test_sampling_can_be_interrupted_between_points():
+    class Interrupted(Exception):
+        pass
+
+    def progress(done, total):
+        assert done <= total
+        if done == 2:
+            raise Interrupted
+
+    triplets = answered("equal", 1, 8, 80, seed=51)
+    with pytest.raises(Interrupted):
+        further_dimension(triplets, map_of(triplets, 1), 0.2, 1, progress=progress)
+
+
+def test_the_sensitivity_is_the_smallest_share_from_which_all_are_ruled_out():
+    triplets = answered("equal", 1, 8, 80, seed=61)
+    embedding = map_of(triplets, 1)
+    profile = further_dimensions(triplets, embedding, (0.05, 0.2, 0.5), 1, precision=PRECISION)
+    changed = [
+        type(test)(test.share, value, 0.0, (value, value), True, value)
+        for test, value in zip(profile, (-1.0, -4.0, -6.0), strict=True)
+    ]
+    assert smallest_share_ruled_out(changed) == 0.2
+    assert smallest_share_ruled_out(changed, odds=1000.0) is None
+
+
+@pytest.mark.parametrize("shares", [(), (0.2, 0.1), (0.0,), (0.95,)])
+def test_impossible_shares_are_refused(shares):
+    triplets = answered("equal", 1, 8, 80, seed=71)
+    with pytest.raises(InvalidParameter, match="share"):
+        further_dimensions(triplets, map_of(triplets, 1), shares)

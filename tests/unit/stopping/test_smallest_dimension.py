@@ -1,0 +1,142 @@
+"""The rule about the smallest dimension of interest, on made-up histories and on a real study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import pytest
+
+from lore_active import InvalidParameter, Learner
+from lore_active.learner import snapshot
+from lore_active.rank.cross_validation import Audit
+from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.significance import wilson
+from lore_active.simulation.observers import Observer
+from lore_active.simulation.run import SimulatedPeople, simulate
+from lore_active.simulation.worlds import space
+from lore_active.stopping import criteria
+from lore_active.stopping.registry import stopping_rule
+from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.smallest_dimension import FurtherDimensionRule, SmallestDimension
+
+
+def further_test(log_bayes_factor, share=0.1, agree=True):
+    chains = (log_bayes_factor, log_bayes_factor)
+    return FurtherDimension(share, log_bayes_factor, 0.1, chains, agree, log_bayes_factor)
+
+
+def audit(answers, rank=2, tests=(), **changes):
+    clear = {"below": (0.2, 0.01), "above": (0.0, 0.01), "log_bayes_below": 20.0}
+    return Audit(answers, rank, 0.01, 1.0, (), None, **(clear | changes), further=tuple(tests))
+
+
+RULE = SmallestDimension()
+RULED_OUT = [
+    audit(300),
+    audit(324, tests=[further_test(-4.0)]),
+    audit(350, tests=[further_test(-3.5)]),
+]
+CLEAR = Progress(20, 350, 20, RULED_OUT, wilson(80, 100))
+
+
+def further(progress, rule=RULE):
+    return next(one for one in rule.decide(progress).criteria if one.name == "further_dimension")
+
+
+def test_stops_once_a_further_dimension_is_ruled_out_twice():
+    decision = RULE.decide(CLEAR)
+    assert decision.settled
+    assert decision.rank == 2
+    # The weaker of the two tests counts.
+    assert further(CLEAR).value == 3.5
+    assert further(CLEAR).threshold == pytest.approx(log(20.0))
+    assert "a further dimension that carries 10 % or more" in decision.message
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [audit(350)],
+        [audit(350, tests=[further_test(-2.9)])],
+        [audit(350, tests=[further_test(4.0)])],
+        [audit(350, tests=[further_test(-9.0, agree=False)])],
+        [audit(350, tests=[further_test(-9.0, share=0.2)])],
+        [audit(350, rank=3, tests=[further_test(-9.0)])],
+    ],
+    ids=["not tested", "too little", "found", "chains disagree", "another share", "another rank"],
+)
+def test_does_not_stop_before(last):
+    progress = replace(CLEAR, audits=[*RULED_OUT[:2], *last])
+    assert not further(progress).passed
+    assert not RULE.decide(progress).settled
+
+
+def test_a_dimension_that_is_found_is_reported():
+    progress = replace(CLEAR, audits=[audit(k, tests=[further_test(5.0)]) for k in (300, 324, 350)])
+    message = criteria.message(further(progress), 2)
+    assert message.startswith("There is evidence for a further dimension that carries 10 %")
+    assert "5.0" in message
+
+
+def test_weak_dimensions_that_predict_better_do_not_hold_a_study_back():
+    better = [replace(one, above=(-0.1, 0.01)) for one in RULED_OUT]
+    assert RULE.decide(replace(CLEAR, audits=better)).settled
+    assert not RankSettled(audits=3).decide(replace(CLEAR, audits=better)).settled
+
+
+@pytest.mark.parametrize(
+    ("change", "tests"),
+    [
+        ({}, True),
+        ({"audits": [audit(300), audit(324)]}, True),
+        ({"audits": [audit(300)]}, False),
+        ({"items_seen": 19}, False),
+        ({"audits": [audit(k, below=(0.0, 0.01)) for k in (300, 324, 350)]}, False),
+    ],
+    ids=["all others met", "one audit before", "two audits before", "items", "fewer not refuted"],
+)
+def test_tests_only_when_that_can_change_the_decision(change, tests):
+    assert RULE.can_change(replace(CLEAR, **change)) is tests
+
+
+def test_only_rules_about_a_further_dimension_ask_for_the_test():
+    assert isinstance(RULE, FurtherDimensionRule)
+    assert not isinstance(RankSettled(), FurtherDimensionRule)
+
+
+def test_settings_of_a_study_reach_the_rule():
+    rule = stopping_rule("smallest_dimension", smallest_dimension=0.05, evidence=100.0, audits=4)
+    assert rule == SmallestDimension(audits=4, smallest_dimension=0.05, evidence=100.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("smallest_dimension", 0.01), ("smallest_dimension", 0.6), ("evidence", 1.0)],
+)
+def test_impossible_settings_are_refused_by_name(setting, value):
+    with pytest.raises(InvalidParameter, match=f"{setting} is {value}"):
+        SmallestDimension(**{setting: value})
+
+
+def test_criteria_are_stored_with_the_share_and_read_again():
+    criterion = further(CLEAR)
+    assert criteria.from_stored(criterion.stored()) == criterion
+    assert "share" not in RULE.decide(CLEAR).criteria[0].stored()
+
+
+def test_a_study_of_one_dimension_settles_and_continues_from_a_snapshot():
+    rule = SmallestDimension(smallest_dimension=0.3, max_answers=600)
+    learner = Learner(12, seed=3, stopping=rule)
+    people = SimulatedPeople([Observer(space("equal", 12, 1, seed=1), seed=2)])
+    *_, summary = simulate(learner, people, 600, None, lambda: 0.0)
+    assert summary["stopped_rank"] == 1
+    assert learner.decision.settled
+    last = learner.audits[-1].further
+    assert {0.3, 0.5} <= {test.share for test in last}
+    assert "carries 30 % or more" in learner.verdict.explanation
+    again = snapshot.load(*snapshot.dump(learner))
+    assert again.audits[-1].further == last
+    assert again.decision == learner.decision
+    asked = [[(q.anchor, q.left, q.right) for q in one.ask(5)] for one in (learner, again)]
+    assert asked[0] == asked[1]
