@@ -156,7 +156,7 @@ def test_everything_wrong_is_said_at_once(desk):
         "audit is unknown, but every key must be one of learning.selector, ",
         "restore; did you mean stopping.audits?",
         "stop.confidense is unknown, ",
-        "restore; did you mean stopping.confidence?",
+        "restore; did you mean stopping.confidence or stopping.evidence?",
         "budget.answers is a key of study.toml that does not affect answers already collected, ",
         "wholly.else is unknown, but every key must be one of ",
         'stopping.audits is "two", but must be a whole number from 1 to 100.',

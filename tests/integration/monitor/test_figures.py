@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from lore_active.people.response_quality import SHARES
+from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import gaussian_space
-from lore_active.stopping.criteria import CRITERIA
+from lore_active.stopping.rules import Progress, RankSettled
 from server.exports import log
 from server.exports.downloads import DOWNLOADS
 from server.exports.tables import csv_text
@@ -426,7 +427,9 @@ def test_an_update_has_everything(collected):
     assert found["dimensions"]["history"]["answers"][-1] == 240
     assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
-    assert {one["name"] for one in found["stopping"]["criteria"]} == set(CRITERIA)
+    assert {one["name"] for one in found["stopping"]["criteria"]} == {
+        one.name for one in RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).criteria
+    }
 
 
 def test_a_participant_who_pressed_one_key_is_flagged_first(collected):

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import damaging
+from benchmarks import file_damage
 from benchmarks.collection import START
 from benchmarks.file_damage import held, original, outcome
 from benchmarks.server import COMMAND
@@ -462,10 +462,10 @@ def test_an_older_version_without_a_chain(tmp_path):
 # ---- at random ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harm", damaging.HARMS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("harm", file_damage.HARMS, ids=lambda one: one.__name__)
 def test_whatever_is_damaged_the_report_of_it_is_true(made, harm):
     """`make bench-reliability` does the same a hundred times with a larger study."""
-    rng = np.random.default_rng([7, damaging.HARMS.index(harm)])
+    rng = np.random.default_rng([7, file_damage.HARMS.index(harm)])
     for file, backup in ((DATABASE, True), (DATABASE, False), (f"{DATABASE}-wal", False)):
         with tempfile.TemporaryDirectory() as home:
             found = outcome(made, Path(home), harm, file, backup, rng)
