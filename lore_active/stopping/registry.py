@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lore_active.stopping.rules import StoppingRule
 
 # Rules are dataclasses, made with those of `confidence`, `audits`, `min_answers`, `max_answers`,
-# `smallest_dimension` and `evidence` that they have; their fields are what a snapshot keeps of them.
+# `smallest_dimension` and `evidence` that they have. Their fields are what a snapshot keeps.
 STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule")
 
 for _entry in (
