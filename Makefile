@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers \
-	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-learner bench-load \
+.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers bench-stops bench-kinds \
+	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-large bench-learner bench-load \
 	bench-reliability bench-pages bench-flags \
-	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots reference site clean
+	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots pictures reference site clean
 
 help:
 	@echo "make demo         a study of colours in your browser, answered by bots (BOTS=0: by you)"
@@ -20,11 +20,14 @@ help:
 	@echo "make bench-fit    speed of a fit, compared with the reference implementation"
 	@echo "make bench-paper  ranks and accuracies in the settings of the LORE paper"
 	@echo "make bench-answers  answers needed, ranks found and stopping (hours; restartable)"
+	@echo "make bench-stops  where studies stop in worlds that look like life (hours; restartable)"
+	@echo "make bench-kinds  trials and seconds that each kind of question takes (hours; restartable)"
 	@echo "make bench-materials  Fisher and random selection on human answers (restartable)"
 	@echo "make bench-forecast  how often the forecast range is right (restartable)"
 	@echo "make calibrate-forecast  calibrate the forecast (after a change of the stopping rule)"
 	@echo "make bench-salmon  comparison with Salmon's adaptive sampler"
 	@echo "make bench-compare  LORE and cblearn's methods on human answers (restartable)"
+	@echo "make bench-large  fits and selection for thousands of items (ten minutes)"
 	@echo "make bench-learner  seconds taken by refits, selections and audits"
 	@echo "make bench-portability  cost of computing the same bits on every machine"
 	@echo "make bench-load    response times with many participants at once"
@@ -35,6 +38,7 @@ help:
 	@echo "make bench-flags  how often honest and careless participants are flagged (half an hour)"
 	@echo "make bench-pages  time and size of a participant's page"
 	@echo "make screenshots  screenshots of every page, for docs/"
+	@echo "make pictures     pictures of the documentation that are drawn from simulated studies"
 	@echo "make reference    pages of docs/reference/ that are generated from the code"
 	@echo "make site         docs/ as a web site, in build/site"
 	@echo "make clean        remove environments and caches"
@@ -49,10 +53,15 @@ debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true
 	root=; test "$$(id -u)" = 0 || root="sudo -n"; \
 	$$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $(1); }
 
-.venv/.installed: pyproject.toml
+# What it needs to run, which is a fraction of what development needs.
+.venv/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "lore-active needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP) -e .
+	@touch $@
+
+.venv/.installed: .venv/.runtime
 	$(BIN)/python $(PIP) -e '.[dev]'
 	@touch $@
 
@@ -77,7 +86,7 @@ debian = command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true
 # A study of colours with BOTS simulated participants; DIR=folder keeps it, PORT=9000 listens there.
 BOTS ?= 5
 PORT ?= 8000
-demo: .venv/.installed
+demo: .venv/.runtime
 	$(BIN)/lore-active demo $(DIR) --bots $(BOTS) --port $(PORT)
 
 lint: .venv/.installed
@@ -145,6 +154,9 @@ screenshots: .venv/.installed chromium
 	$(BIN)/python -m tests.browser.screenshots
 	$(BIN)/python -m docs.screenshots.take
 
+pictures: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m docs.pictures.smallest_dimension
+
 reference: .venv/.installed
 	$(BIN)/python -m docs.reference.make
 
@@ -153,7 +165,7 @@ site: .venv/.installed
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "Open build/site/index.html"
 
-bench: bench-fit bench-paper bench-answers bench-materials bench-salmon bench-compare bench-learner
+bench: bench-fit bench-paper bench-answers bench-stops bench-materials bench-salmon bench-compare bench-learner
 
 bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.fit
@@ -164,6 +176,13 @@ bench-paper: .venv/.installed
 # One BLAS thread per process: the runs themselves use all cores.
 bench-answers: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.answers
+
+# STOPS selects: make bench-stops STOPS="--only circle --seeds 4"
+bench-stops: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stops $(STOPS)
+
+bench-kinds: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.kinds
 
 bench-materials: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.materials
@@ -205,6 +224,9 @@ bench-pages: .venv/.installed
 
 bench-portability: .venv/.installed
 	$(BIN)/python -m benchmarks.portability
+
+bench-large: .venv/.installed
+	$(BIN)/python -m benchmarks.large
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.learner

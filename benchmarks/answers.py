@@ -33,11 +33,11 @@ from lore_active.simulation.observers import (
     gaussian_space,
     simulated_answers,
 )
-from lore_active.simulation.run import SimulatedPeople, simulate
+from lore_active.simulation.run import SimulatedParticipants, simulate
 
 STORE = Path(__file__).parent.parent / "build" / "answers.jsonl"
 RANDOM_ANSWERS = 2800
-# Where else random questions are fitted, for the picture; of 2,800.
+# Where else random questions are fitted, for the chart; of 2,800.
 RANDOM_CURVE = (100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000, 2800)
 NAIVE_AUDITS = 5
 # Reporting seeds; development used seeds below 1,000, and earlier learners 5,000 to 13,199.
@@ -104,11 +104,13 @@ def run(task: tuple[Cell, int]) -> dict[str, Any]:
     space = gaussian_space(cell.items, dimensions, seed)
     observer_noise = ObserverNoise(cell.noise, lapse=cell.lapse if cell.rank else 1.0)
     test = simulated_answers(space, 3000, seed + 1, ObserverNoise(noise=0.0))
-    people = SimulatedPeople([Observer(space, observer_noise, seed + 2)])
+    participants = SimulatedParticipants([Observer(space, observer_noise, seed + 2)])
     learner = Learner(cell.items, seed)
-    records = list(simulate(learner, people, cell.answers, test, time.perf_counter, stop=False))
+    records = list(
+        simulate(learner, participants, cell.answers, test, time.perf_counter, stop=False)
+    )
     if cell.until_stopped and records[-1]["stopped_at"] is None:
-        more = list(simulate(learner, people, MOST, test, time.perf_counter))
+        more = list(simulate(learner, participants, MOST, test, time.perf_counter))
         records = [*records[:-1], *more]
     many = RANDOM_ANSWERS * cell.items // 50
     random = simulated_answers(space, many, seed + 3, observer_noise)
@@ -225,7 +227,7 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         ],
         rows,
     )
-    picture(page, {cell: of(cell) for cell in DRAWN})
+    chart(page, {cell: of(cell) for cell in DRAWN})
     rows = []
     for cell in STOPS:
         found = of(cell)
@@ -308,7 +310,7 @@ def mean_curve(curves: list[list[list[float]]]) -> list[tuple[float, float]]:
     return [(at, float(np.mean([one[at] for one in tables]))) for at in common]
 
 
-def picture(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
+def chart(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
     """Accuracy against answers, beside random questions."""
     panels = [
         Panel(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.load import Connection, form
+from benchmarks.participants import Connection, form
 from benchmarks.server import Serving, words_study
 
 # Anyone who has not got a page by then has closed the window.
@@ -26,7 +26,7 @@ MAX_TRIES = 20
 
 @dataclass
 class Met:
-    """What the newcomers met with."""
+    """What the participants who arrived met with."""
 
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Met:
     lost: list[str] = field(default_factory=list)
 
 
-async def newcomer(address: str, number: int, due: float, met: Met) -> None:
+async def new_participant(address: str, number: int, due: float, met: Met) -> None:
     """One person with a link of their own: the first page, however often they must try."""
     await asyncio.sleep(max(0.0, due - time.perf_counter()))
     try:
@@ -72,11 +72,11 @@ async def _came(address: str, number: int, met: Met) -> bool:
             connection.writer.close()
 
 
-async def _run(address: str, people: int, seconds: float) -> tuple[Met, float]:
+async def _run(address: str, participants: int, seconds: float) -> tuple[Met, float]:
     rng, met, begun = np.random.default_rng(1), Met(), time.perf_counter() + 1.0
-    due = np.sort(rng.uniform(0.0, seconds, people))
+    due = np.sort(rng.uniform(0.0, seconds, participants))
     await asyncio.gather(
-        *(newcomer(address, number, begun + float(at), met) for number, at in enumerate(due))
+        *(new_participant(address, number, begun + float(at), met) for number, at in enumerate(due))
     )
     return met, time.perf_counter() - begun
 
@@ -87,7 +87,7 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def arrivals(people: int, seconds: float) -> dict[str, Any]:
+def arrivals(participants: int, seconds: float) -> dict[str, Any]:
     """Let that many people come within that many seconds to a fresh study, and sum up."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -95,7 +95,7 @@ def arrivals(people: int, seconds: float) -> dict[str, Any]:
         folder = words_study(Path(home) / "load", 50, 100)
         server = Serving(str(folder))
         try:
-            met, took = asyncio.run(_run(server.address(), people, seconds))
+            met, took = asyncio.run(_run(server.address(), participants, seconds))
             work = sum(_cpu_seconds(pid) for pid in server.children("server.processes.web_process"))
         finally:
             server.stop()
@@ -103,7 +103,7 @@ def arrivals(people: int, seconds: float) -> dict[str, Any]:
         (stored,) = database.execute("SELECT count(*) FROM participants").fetchone()
         database.close()
     return {
-        "people": people,
+        "participants": participants,
         "seconds": seconds,
         "took": took,
         "served": len(met.seconds),

@@ -43,35 +43,38 @@ def large_study(folder: Path, answers: int) -> Path:
 
 
 def _fill(c: Connection, answers: int) -> None:
-    people = answers // EACH
+    participants = answers // EACH
     c.executemany(
         "INSERT INTO participants (id, token, external, entry, agent, stage, trials, done, "
         "arrived_at, seen_at) VALUES (?, ?, ?, '{}', 'a browser', 'finished', ?, ?, 1000, 1000)",
-        ((p, f"token{p:019d}", f"PROLIFIC_PID={p}", EACH, EACH) for p in range(1, people + 1)),
+        (
+            (p, f"token{p:019d}", f"PROLIFIC_PID={p}", EACH, EACH)
+            for p in range(1, participants + 1)
+        ),
     )
     c.executemany(
         "INSERT INTO queries (id, origin, purpose, anchor, left, right, version, seed, created_at, "
         "participant, slot, token, leased_at, expires_at) "
         "VALUES (?, 'fallback', 'random', ?, ?, ?, 0, '1', 1000, ?, ?, ?, 1000, 2000)",
-        _questions(people),
+        _questions(participants),
     )
     c.executemany(
         "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
         "VALUES (?, 'left', 0, 1500, 812.5, ?)",
-        ((number, TIMINGS) for number in range(1, people * EACH + 1)),
+        ((number, TIMINGS) for number in range(1, participants * EACH + 1)),
     )
 
 
-def _questions(people: int) -> Iterator[tuple[Any, ...]]:
+def _questions(participants: int) -> Iterator[tuple[Any, ...]]:
     rng = random.Random(1)
-    for person in range(1, people + 1):
+    for participant in range(1, participants + 1):
         had: set[tuple[int, int, int]] = set()
         while len(had) < EACH:
             anchor, left, right = rng.sample(range(ITEMS), 3)
             if (key := (anchor, min(left, right), max(left, right))) not in had:
-                number, slot = (person - 1) * EACH + len(had) + 1, len(had)
+                number, slot = (participant - 1) * EACH + len(had) + 1, len(had)
                 had.add(key)
-                yield number, anchor, left, right, person, slot, f"question{number:016d}"
+                yield number, anchor, left, right, participant, slot, f"question{number:016d}"
 
 
 @contextmanager
@@ -106,13 +109,13 @@ def latencies(answers: int, rounds: int) -> dict[str, Any]:
         stop, beside, alone = threading.Event(), [], []
         took, most_log = [], 0
         with web_alone(folder) as address:
-            people = [
+            participants = [
                 Client(address, "words", f"person{n}", stop, PAUSE * random.Random(n).random())
                 for n in range(CLIENTS)
             ]
-            for person in people:
-                person.start()
-            wait_until(lambda: all(len(one.acknowledged) > 3 for one in people), 120)
+            for participant in participants:
+                participant.start()
+            wait_until(lambda: all(len(one.acknowledged) > 3 for one in participants), 120)
             for _ in range(rounds):
                 begun = time.perf_counter()
                 time.sleep(REST_SECONDS)
@@ -121,12 +124,12 @@ def latencies(answers: int, rounds: int) -> dict[str, Any]:
                 ended = time.perf_counter()
                 took.append(ended - halfway)
                 most_log = max(most_log, (folder / "study.db-wal").stat().st_size)
-                times = [one for person in people for one in list(person.times)]
+                times = [one for participant in participants for one in list(participant.times)]
                 alone += [one[1] for one in times if begun < one[0] < halfway - one[1]]
                 beside += [one[1] for one in times if halfway < one[0] < ended]
             stop.set()
-            for person in people:
-                person.join(30)
+            for participant in participants:
+                participant.join(30)
         size = (folder / "study.db").stat().st_size
         kept = len(backups.every(folder))
     return {

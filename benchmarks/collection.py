@@ -10,7 +10,7 @@ from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.study.workspace import open_study
-from tests.support.simulated_participants import Person
+from tests.support.simulated_participants import SimulatedParticipant
 
 SETTINGS = """title = "Words"
 seed = 1
@@ -46,16 +46,20 @@ def collected(
     study, database = open_study(folder, lambda: clock[0])
     service = Service(database, study, lambda: clock[0])
     worker = Worker(database, study, lambda: clock[0], time.perf_counter)
-    space, people, come, done, spent = gaussian_space(items, 3, 7), [], 0, 0, 0.0
+    space, participants, come, done, spent = gaussian_space(items, 3, 7), [], 0, 0, 0.0
     while done < answers:
-        while len(people) < TOGETHER:
+        while len(participants) < TOGETHER:
             come += 1
-            people.append(Person(service, space, come, ObserverNoise(noise=0.1), f"person{come}"))
-        for person in people:
+            participants.append(
+                SimulatedParticipant(
+                    service, space, come, ObserverNoise(noise=0.1), f"person{come}"
+                )
+            )
+        for participant in participants:
             clock[0] += ANSWER_MS
-            answering = person.stage.kind == "trial"
-            if not person.step():
-                people.remove(person)
+            answering = participant.stage.kind == "trial"
+            if not participant.step():
+                participants.remove(participant)
                 break
             if answering:
                 done += 1

@@ -33,7 +33,7 @@ def stored() -> dict[str, Result]:
         one = json.loads(line)
         one["folds"] = tuple(FoldResult(**fold) for fold in one["folds"])
         found[one["method"]] = Result(
-            **{name: one[name] for name in ("method", "name", "status", "words", "folds")}
+            **{name: one[name] for name in ("method", "name", "status", "message", "folds")}
         )
     return found
 
@@ -85,8 +85,8 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
     if apart:
         page.text(f"Differences from the paper of more than one point: {', '.join(apart)}.")
     page.text("![Accuracy, rank and seconds of each method](compare.svg)")
-    picture = drawing.svg(results, folds, "Methods compared on Materials")
-    (FOLDER / "compare.svg").write_text(picture, encoding="utf-8")
+    chart = drawing.svg(results, folds, "Methods compared on Materials")
+    (FOLDER / "compare.svg").write_text(chart, encoding="utf-8")
     page.write()
 
 

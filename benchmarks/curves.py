@@ -21,7 +21,7 @@ STYLES = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One small picture: curves in the legend's order, and a level to reach."""
+    """One small chart: curves in the legend's order, and a level to reach."""
 
     title: str
     curves: Sequence[Sequence[Point]]

@@ -56,10 +56,10 @@ def run_cuts(cuts: int, each: int) -> None:
             keep(one)
 
 
-def run_arrivals(people: int, seconds: float) -> None:
+def run_arrivals(participants: int, seconds: float) -> None:
     """Once."""
-    if not any(one["people"] >= people for one in kept("arrivals")):
-        keeper("arrivals")(arrivals(people, seconds))
+    if not any(one["participants"] >= participants for one in kept("arrivals")):
+        keeper("arrivals")(arrivals(participants, seconds))
 
 
 def run_endings(rounds: int, each: int, visitors: int) -> None:
@@ -101,7 +101,7 @@ def main() -> None:
     one.add_argument("--cuts", type=int, default=1000)
     one.add_argument("--each", type=int, default=50, help="cuts of one copy")
     one = parts.add_parser("arrivals")
-    one.add_argument("--people", type=int, default=10_000)
+    one.add_argument("--participants", type=int, default=10_000)
     one.add_argument("--seconds", type=float, default=60)
     one = parts.add_parser("endings")
     one.add_argument("--rounds", type=int, default=100)

@@ -22,7 +22,7 @@ from server.store.recovery import backups
 from server.store.sqlite.connection import for_reading
 from server.study.loading import load
 from server.study.workspace import open_study
-from tests.support.simulated_participants import Person
+from tests.support.simulated_participants import SimulatedParticipant
 
 PAGE = 4096
 ITEMS, TOGETHER, ANSWER_MS = 20, 20, 200
@@ -62,17 +62,21 @@ def original(home: Path, answers: int, trials: int = 100, every: int = 100) -> O
     study, database = open_study(folder, lambda: clock[0])
     service = Service(database, study, lambda: clock[0])
     worker = Worker(database, study, lambda: clock[0], time.perf_counter)
-    space, people, come, done = gaussian_space(ITEMS, 3, 7), [], 0, 0
+    space, participants, come, done = gaussian_space(ITEMS, 3, 7), [], 0, 0
     backed_up = 0
     while done < answers:
-        while len(people) < TOGETHER:
+        while len(participants) < TOGETHER:
             come += 1
-            people.append(Person(service, space, come, ObserverNoise(noise=0.1), f"person{come}"))
-        for person in people:
+            participants.append(
+                SimulatedParticipant(
+                    service, space, come, ObserverNoise(noise=0.1), f"person{come}"
+                )
+            )
+        for participant in participants:
             clock[0] += ANSWER_MS
-            answering = person.stage.kind in ("trial", "practice")
-            if not person.step():
-                people.remove(person)
+            answering = participant.stage.kind in ("trial", "practice")
+            if not participant.step():
+                participants.remove(participant)
                 break
             if answering:
                 done += 1

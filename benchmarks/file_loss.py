@@ -35,29 +35,29 @@ class Load:
 
     server: Serving
     address: str
-    people: list[Client]
+    participants: list[Client]
 
     def acknowledged(self) -> set[str]:
         """The questions whose answers were acknowledged."""
-        return {token for one in self.people for token in list(one.acknowledged)}
+        return {token for one in self.participants for token in list(one.acknowledged)}
 
 
 @contextmanager
 def under_load(folder: Path) -> Iterator[Load]:
     """A server that participants answer to."""
     server, stop = Serving(str(folder)), threading.Event()
-    people: list[Client] = []
+    participants: list[Client] = []
     try:
         address = server.address()
         for number in range(CLIENTS):
-            people.append(Client(address, folder.name, f"p{number}", stop, pause=0.02))
-            people[-1].start()
-        wait_until(lambda: all(len(one.acknowledged) > 5 for one in people))
-        yield Load(server, address, people)
+            participants.append(Client(address, folder.name, f"p{number}", stop, pause=0.02))
+            participants[-1].start()
+        wait_until(lambda: all(len(one.acknowledged) > 5 for one in participants))
+        yield Load(server, address, participants)
     finally:
         stop.set()
         server.stop()
-        for one in people:
+        for one in participants:
             one.join(30)
 
 
@@ -126,7 +126,7 @@ def loss(harm: Callable[[Path], None], seconds: float) -> dict[str, Any]:
             time.sleep(seconds)
             harm(folder)
             began = time.monotonic()
-            wait_until(lambda: all(one.browser.status == 503 for one in load.people))
+            wait_until(lambda: all(one.browser.status == 503 for one in load.participants))
             noticed = load.acknowledged()
             wait_until(lambda: any("rescued-" in line for line in load.server.lines))
             took = time.monotonic() - began

@@ -16,8 +16,8 @@ from benchmarks.tables import Page
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.pairs import as_pairs
-from lore_active.people.honest_answering import Trials
-from lore_active.people.response_quality import assess, usual
+from lore_active.participants.honest_answering import Trials
+from lore_active.participants.response_quality import assess, usual
 from lore_active.questions.pool import draw
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
@@ -53,7 +53,7 @@ class World:
     repeat: float = 0.05
 
     @property
-    def people(self) -> int:
+    def n_participants(self) -> int:
         """As many as the answers allow."""
         return int(np.clip(self.answers // self.trials, 12, self.participants))
 
@@ -146,12 +146,12 @@ class Study:
         self.careless = careless(world, self.space)
         self.sessions: list[Session] = []
         self.answers: list[tuple[Flags, Floats]] = []
-        self.is_careless = self.rng.random(world.people) < CARELESS_SHARE
+        self.is_careless = self.rng.random(world.n_participants) < CARELESS_SHARE
         self._rows: list[NDArray[np.int64]] = []
         self._model: Floats | None = None
         self._fitted = 0
         kinds = list(self.careless.values())
-        for number in range(world.people):
+        for number in range(world.n_participants):
             session = self._session(number)
             who: Answerer = self.honest
             if self.is_careless[number]:
@@ -289,7 +289,7 @@ def worlds() -> Iterator[World]:
 
 
 @dataclass
-class Tally:
+class Counts:
     """Participants, and how many of them were flagged, by flag."""
 
     participants: int = 0
@@ -312,10 +312,10 @@ class Tally:
         return [self.participants, percent(share.value, 1), interval, by or "–"]
 
 
-def measure(start: int, rounds: int) -> tuple[dict[object, Tally], dict[object, Tally]]:
+def measure(start: int, rounds: int) -> tuple[dict[object, Counts], dict[object, Counts]]:
     """Honest participants by what may matter; careless ones by kind and length."""
-    honest: dict[object, Tally] = {}
-    others: dict[object, Tally] = {}
+    honest: dict[object, Counts] = {}
+    others: dict[object, Counts] = {}
     for number, world in enumerate(worlds()):
         study = Study(world, start + number)
         rng = np.random.default_rng([start + number, 2])
@@ -331,12 +331,12 @@ def measure(start: int, rounds: int) -> tuple[dict[object, Tally], dict[object, 
                 ("noise differs", "yes" if world.noise_spread else "no"),
             ]
             for label in labels:
-                honest.setdefault(label, Tally()).add(found)
+                honest.setdefault(label, Counts()).add(found)
         for kind, who in study.careless.items():
-            others.setdefault((kind, world.trials), Tally()).add(study.flags(who, rng))
+            others.setdefault((kind, world.trials), Counts()).add(study.flags(who, rng))
             if kind.startswith("random"):
                 key = (kind, world.trials, world.noise)
-                others.setdefault(key, Tally()).add(study.flags(who, rng))
+                others.setdefault(key, Counts()).add(study.flags(who, rng))
     return honest, others
 
 
@@ -348,16 +348,16 @@ def power(start: int, participants: int) -> list[list[object]]:
         for catch, repeat in shares:
             cells: list[object] = [f"{noise:g}", percent(catch), percent(repeat)]
             for trials in (12, 24, 48, 96, 192):
-                tally = Tally()
+                counts = Counts()
                 seed = start
-                while tally.participants < participants:
+                while counts.participants < participants:
                     world = World(25, trials, noise, catch=catch, repeat=repeat)
                     study = Study(world, seed)
                     rng = np.random.default_rng([seed, 3])
                     for _ in range(3):
-                        tally.add(study.flags(study.careless["random"], rng))
+                        counts.add(study.flags(study.careless["random"], rng))
                     seed += 1
-                cells.append(_share(tally))
+                cells.append(_share(counts))
             rows.append(cells)
     return rows
 
@@ -386,7 +386,7 @@ def main() -> None:
     page.text("## Honest participants\n\nAt most 2 % may be flagged, all flags together.")
     page.table(
         ("by", "value", "participants", "flagged", "95 % interval", "flags"),
-        [[*label, *tally.cells()] for label, tally in sorted(honest.items(), key=_order)],  # type: ignore[misc]
+        [[*label, *counts.cells()] for label, counts in sorted(honest.items(), key=_order)],  # type: ignore[misc]
     )
     page.text(
         "## Careless participants\n\nShare flagged. *Too fast*: a median of 180 ms. *From the "
@@ -429,14 +429,14 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _order(entry: tuple[object, Tally]) -> int:
+def _order(entry: tuple[object, Counts]) -> int:
     names = ["all", "noise", "noise differs", "items", "trials", "lapses"]
     name = entry[0][0]  # type: ignore[index]
     return names.index(name) if name in names else len(names)
 
 
-def _share(tally: Tally) -> str:
-    return percent(tally.flagged / tally.participants)
+def _share(counts: Counts) -> str:
+    return percent(counts.flagged / counts.participants)
 
 
 if __name__ == "__main__":

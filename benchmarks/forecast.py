@@ -1,8 +1,9 @@
 """How good the forecast of a study's end is: what it said at each audit, and what followed.
 
-Studies are kept one a line in build/forecast.jsonl, so that the benchmark can be interrupted and
-goes on where it was. `--calibrate` writes what the forecast is computed with from the development
-studies; the page is about others, on seeds that the calibration has not seen.
+`--calibrate` writes what the forecast is computed with, from studies drawn at random; they are kept
+one a line in build/forecast.jsonl, so that it can be interrupted and goes on where it was. The page
+is about other studies, those of `make bench-stops`, in worlds and on seeds that the calibration has
+not seen, and about studies on real answers.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from math import inf, isfinite, log
+from math import isfinite
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import stops
 from benchmarks.materials import ITEMS, MATERIALS, majority, read_materials
 from benchmarks.tables import Page
 from lore_active.data.comparisons import as_triplets
-from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
 from lore_active.simulation.observers import ObserverNoise, crowd, gaussian_space
-from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
+from lore_active.simulation.run import (
+    LoggedParticipants,
+    Participants,
+    SimulatedParticipants,
+    simulate,
+)
 from lore_active.stopping.forecast import (
     COVERAGE,
     FILE,
@@ -39,10 +45,8 @@ from lore_active.stopping.forecast import (
 
 STORE = Path(__file__).parent.parent / "build" / "forecast.jsonl"
 DEVELOPMENT_SEED = 40_000
-REPORTING_SEED = 50_000
 # Of studies with weak dimensions.
 STEEP_DEVELOPMENT_SEED = 45_000
-STEEP_REPORTING_SEED = 55_000
 MATERIALS_SEED = 7_500
 # For so many other studies there is one with weak dimensions.
 STEEP_SHARE = 3
@@ -100,9 +104,9 @@ def drawn(first: int, first_steep: int, count: int) -> list[Condition]:
 
 def run(condition: Condition) -> dict[str, Any]:
     """One study to its stop, with the criteria as they were at each audit."""
-    learner, people, batch = _study(condition)
+    learner, participants, batch = _study(condition)
     audits, stopped = [], False
-    for record in simulate(learner, people, MAX_ANSWERS, None, lambda: 0.0, batch=batch):
+    for record in simulate(learner, participants, MAX_ANSWERS, None, lambda: 0.0, batch=batch):
         if not record.get("summary"):
             decision = learner.decision
             audits.append(
@@ -119,11 +123,11 @@ def run(condition: Condition) -> dict[str, Any]:
     return {"condition": asdict(condition), "audits": audits, "stopped": stopped}
 
 
-def _study(condition: Condition) -> tuple[Learner, People, int]:
+def _study(condition: Condition) -> tuple[Learner, Participants, int]:
     seed = condition.seed
     if not condition.strengths:
         pool = as_triplets(majority(read_materials("train")), ITEMS)
-        logged = LoggedPeople(pool, seed)
+        logged = LoggedParticipants(pool, seed)
         source = PooledQuestions(logged.questions, ITEMS)
         return Learner(ITEMS, seed, source=source), logged, 25
     strengths = np.array(condition.strengths)
@@ -132,7 +136,7 @@ def _study(condition: Condition) -> tuple[Learner, People, int]:
     space = gaussian_space(condition.items, len(strengths), seed) * strengths
     observer_noise = ObserverNoise(condition.noise, noise_spread=0.3, lapse=condition.lapse)
     observers = crowd(space, PARTICIPANTS, observer_noise, seed + 1)
-    return Learner(condition.items, seed), SimulatedPeople(observers), 10
+    return Learner(condition.items, seed), SimulatedParticipants(observers), 10
 
 
 def collect(conditions: Sequence[Condition], jobs: int) -> None:
@@ -190,7 +194,6 @@ class Said:
     low: float
     middle: float
     high: float
-    former: float
     more: float
     stopped: bool
 
@@ -211,86 +214,69 @@ def said(study: Followed) -> list[Said]:
     for audit in study.audits[:-1]:
         found = forecast(audit)
         ends = (found.low, found.middle, found.high) if found else (np.nan,) * 3
-        before = former(audit)
         open_criteria = sum(not one.passed for one in audit.criteria)
         more = last - audit.answers
         told = (end - audit.answers for end in ends)
-        rows.append(
-            Said(audit.answers, audit.rank, open_criteria, *told, before, more, study.stopped)
-        )
+        rows.append(Said(audit.answers, audit.rank, open_criteria, *told, more, study.stopped))
     return rows
 
 
-# What the monitor said before: the criterion that is farthest from being met, extrapolated.
-FAINTEST, FARTHEST = 0.5, 8.0
-POWERS = {
-    "preferred_to_fewer": 2,
-    "preferred_to_more": 2,
-    "bayes_factor_fewer": 1,
-    "bayes_factor_more": 1,
-}
+def of_stops() -> list[tuple[stops.Condition, Followed]]:
+    """The studies of `make bench-stops`, as far as they are there."""
+    conditions = {one.name: one for one in stops.CONDITIONS if one.rank}
+    found = []
+    for line in stops.STORE.read_text().splitlines() if stops.STORE.exists() else []:
+        study = json.loads(line)
+        condition = conditions.get(study["condition"])
+        if condition is None or study["rule"] != stops.RULE or study["share"] is not None:
+            continue
+        audits = [
+            AuditStatus(
+                condition.items,
+                audit[0],
+                audit[1],
+                tuple(CriterionStatus(*criterion) for criterion in criteria),
+            )
+            for audit, criteria in zip(study["audits"], study["criteria"], strict=True)
+        ]
+        found.append((condition, Followed(tuple(audits), study["stopped_at"] is not None)))
+    return found
 
 
-def former(audit: AuditStatus) -> float:
-    """More answers by the forecast that this one replaced; nan where it said nothing."""
-    needs = [_wanted(one, audit.answers) for one in audit.criteria if not one.passed]
-    wanted = max(needs)
-    return np.nan if wanted > FARTHEST * audit.answers else max(1.0, wanted - audit.answers)
-
-
-def _wanted(one: CriterionStatus, fitted: int) -> float:
-    if one.name == "answers":
-        return one.threshold
-    if one.name == "audits_unchanged":
-        return float(fitted * AUDIT_GROWTH ** (one.threshold - one.value))
-    if one.name in POWERS and isfinite(one.value) and one.value >= FAINTEST:
-        return float(fitted * (one.threshold / one.value) ** POWERS[one.name])
-    if one.name == "items_seen" and one.value > 0:
-        return fitted * (1.0 + 0.1 * log(1.0 + one.threshold - one.value))
-    return inf
-
-
-def report(page: Page, fresh: list[dict[str, Any]], real: list[dict[str, Any]]) -> None:
+def report(
+    page: Page, fresh: list[tuple[stops.Condition, Followed]], real: list[dict[str, Any]]
+) -> None:
     page.text(
         "The monitor's forecast at each audit that reported a dimension, before the study "
         f"stopped, and what followed. A range should be right {100 * COVERAGE:.0f} times in 100. "
-        "Simulated studies are drawn at random: 20 to 100 items, 1 to 5 dimensions, equally "
-        "strong or each weaker by a factor of 0.6 to 0.8, noise 0.05 to 0.5, lapses 0 or 5 %, ten "
-        "participants who differ in noise; and for three of them one with one strong and several "
-        "weak dimensions (factor 0.3 to 0.6, 20 to 50 items), as real percepts have. Their seeds "
-        "are not those of the calibration. Width: upper end divided by lower end of the answers "
-        "at the stop. Before: the former forecast, a single number, at the same audits; right if "
-        "what followed was between three quarters and four thirds of it."
+        "The simulated studies are those of [where studies stop](stops.md): their worlds, seeds "
+        "and numbers of participants are not those of the calibration. Width: upper end divided "
+        "by lower end of the answers at the stop."
     )
-    runs = [(one, said(followed(one))) for one in fresh]
+    runs = [(condition, said(study)) for condition, study in fresh]
     everything = [row for _, rows in runs for row in rows if row.rank]
     table = [_row("all", everything)]
 
-    def part(name: str, wanted: Callable[[dict[str, Any]], bool]) -> None:
-        rows = [row for one, rows in runs if wanted(one["condition"]) for row in rows if row.rank]
+    def part(name: str, wanted: Callable[[stops.Condition], bool]) -> None:
+        rows = [row for one, rows in runs if wanted(one) for row in rows if row.rank]
         table.append(_row(name, rows))
 
-    for rank in range(1, 6):
-        part(
-            f"{rank} dimension{'s' * (rank > 1)}",
-            lambda one, rank=rank: len(one["strengths"]) == rank,  # type: ignore[misc]
-        )
-    part("unequal strengths", lambda one: one["strengths"][-1] < 1)
-    part("weak dimensions", lambda one: one["seed"] >= STEEP_REPORTING_SEED)
-    part("noise to 0.15", lambda one: one["noise"] <= 0.15)
-    part("noise above 0.15", lambda one: one["noise"] > 0.15)
-    part("20 and 30 items", lambda one: one["items"] <= 30)
-    part("40 and 50 items", lambda one: 30 < one["items"] <= 50)
-    part("70 and 100 items", lambda one: one["items"] > 50)
-    for name, fewest, most in (("1 open criterion", 1, 1), ("2", 2, 2), ("3 or more", 3, 99)):
-        rows = [row for row in everything if fewest <= row.open_criteria <= most]
-        table.append(_row(name if fewest == 1 else f"{name} open criteria", rows))
+    for world in dict.fromkeys(one.world for one, _ in runs):
+        part(f"world {world}", lambda one, world=world: one.world == world)  # type: ignore[misc]
+    part("noise to 0.1", lambda one: one.noise <= 0.1)
+    part("noise above 0.1", lambda one: one.noise > 0.1)
+    part("up to 12 items", lambda one: one.items <= 12)
+    part("15 to 25 items", lambda one: 12 < one.items <= 25)
+    part("50 items", lambda one: one.items == 50)
+    part("100 and 200 items", lambda one: one.items > 50)
+    for name, minimum, most in (("1 open criterion", 1, 1), ("2", 2, 2), ("3 or more", 3, 99)):
+        rows = [row for row in everything if minimum <= row.open_criteria <= most]
+        table.append(_row(name if minimum == 1 else f"{name} open criteria", rows))
     page.table(HEADER, table)
-    stopped = sum(one["stopped"] for one in fresh)
+    stopped = sum(study.stopped for _, study in fresh)
     page.text(
-        f"{len(fresh)} studies, of which {stopped} stopped before the limit of "
-        f"{MAX_ANSWERS:,} answers. For the others, a range that reaches beyond the limit counts "
-        "as right."
+        f"{len(fresh)} studies, of which {stopped} stopped before their limit. For the others, a "
+        "range that reaches beyond the limit counts as right."
     )
     if not real:
         page.text("Real answers (Materials) were not measured: the data file is not there.")
@@ -298,8 +284,7 @@ def report(page: Page, fresh: list[dict[str, Any]], real: list[dict[str, Any]]) 
     page.text(
         "## Real answers\n\nThe Materials data as a pool (100 items; questions selected from the "
         "logged ones, answered as the majority did), "
-        f"to {MAX_ANSWERS:,} answers at most. Not a blind test: studies with weak dimensions "
-        "were added to the calibration after ranges without them had been too low here."
+        f"to {MAX_ANSWERS:,} answers at most."
     )
     rows = []
     for one in real:
@@ -318,23 +303,18 @@ HEADER = (
     "median range (more answers)",
     "median that followed",
     "width",
-    "before: given",
-    "before: right",
-    "before: 80 % of what followed is … of the forecast",
 )
 
 
 def _row(name: str, rows: Iterable[Said]) -> list[object]:
     rows = list(rows)
     told = [row for row in rows if row.told]
-    before = [row for row in rows if isfinite(row.former)]
     if not told:
-        return [name, len(rows), "0 %", *["–"] * 8]
+        return [name, len(rows), "0 %", *["–"] * 5]
     low, high, more = (
         float(np.median([getattr(row, key) for row in told])) for key in ("low", "high", "more")
     )
     width = np.median([(row.answers + row.high) / (row.answers + row.low) for row in told])
-    ratio = np.array([row.more / row.former for row in before])
     return [
         name,
         len(rows),
@@ -344,9 +324,6 @@ def _row(name: str, rows: Iterable[Said]) -> list[object]:
         f"{low:,.0f} to {high:,.0f}",
         f"{more:,.0f}" if isfinite(more) else "–",
         f"{width:.1f}",
-        f"{100 * len(before) / len(rows):.0f} %",
-        f"{100 * np.mean(np.abs(np.log(ratio)) <= log(4 / 3)):.0f} %" if before else "–",
-        f"{np.quantile(ratio, 0.1):.2g} to {np.quantile(ratio, 0.9):.2g}" if before else "–",
     ]
 
 
@@ -355,7 +332,6 @@ def main() -> None:
     parser.add_argument(
         "--development", type=int, default=100, help="studies to calibrate with, steep ones aside"
     )
-    parser.add_argument("--studies", type=int, default=60, help="fresh studies to report")
     parser.add_argument("--materials", type=int, default=3, help="studies on real answers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--calibrate", action="store_true", help="only make a new calibration")
@@ -369,14 +345,13 @@ def main() -> None:
         FILE.write_text(made.as_json(), encoding="utf-8")
         print(f"written: {FILE.name}; {len(made.outcomes):,} audits of {len(development)} studies")
         return
-    fresh = drawn(REPORTING_SEED, STEEP_REPORTING_SEED, chosen.studies)
     real = [Condition(seed) for seed in seeds(MATERIALS_SEED, chosen.materials)]
     if not MATERIALS.exists():
         real = []
     if not chosen.report:
-        collect([*fresh, *real], chosen.jobs)
+        collect(real, chosen.jobs)
     page = Page("forecast", "Forecasts of a study's end", "make bench-forecast")
-    report(page, kept(fresh), kept(real))
+    report(page, of_stops(), kept(real))
     page.write()
 
 

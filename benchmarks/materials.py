@@ -9,6 +9,7 @@ import json
 import os
 import time
 from dataclasses import asdict, dataclass
+from math import log
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,22 @@ from numpy.typing import NDArray
 from benchmarks.tables import Page
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.embedding import map as map_embedding
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
-from lore_active.simulation.run import LoggedPeople, simulate
+from lore_active.rank.further_dimension import ODDS, further_dimensions
+from lore_active.simulation.run import LoggedParticipants, simulate
+from lore_active.stopping.sensitivity import evidence_against
 
 MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials.csv.gz"
 STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"
 ITEMS = 100
+# Prior precision of the MAP embeddings of all answers, and what they are tested for.
+PRECISION, MAX_RANK, FULL_SHARES = 0.06, 6, (0.025, 0.05, 0.075, 0.10, 0.14, 0.20)
 CHECKS = (400, 600, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
 # Noisier people: this share of the logged answers turned around, and how far such studies go.
 NOISY = 0.2
@@ -92,15 +98,24 @@ def run(study: Study) -> dict[str, Any]:
     rows[wrong] = rows[wrong][:, [0, 2, 1]]
     pool = as_triplets(rows, ITEMS)
     test = majority(read_materials("test"))
-    people = LoggedPeople(pool, seed)
-    source = PooledQuestions(people.questions, ITEMS)
+    participants = LoggedParticipants(pool, seed)
+    source = PooledQuestions(participants.questions, ITEMS)
     learner = Learner(ITEMS, seed, SELECTORS.make(selector), source=source)
     if selector == "random":
         learner.exploration_share = 0.0
     clock = time.perf_counter
-    records = list(simulate(learner, people, study.checks[-1], test, clock, stop=False, batch=25))
-    audits = [[one["answers"], one["rank"], one["accuracy"]] for one in records[:-1]]
-    return {**asdict(study), "audits": audits, "summary": records[-1]}
+    audits, statements, summary = [], [], {}
+    for record in simulate(
+        learner, participants, study.checks[-1], test, clock, stop=False, batch=25
+    ):
+        if record.get("summary"):
+            summary = record
+            break
+        audits.append([record["answers"], record["rank"], record["accuracy"]])
+        known = learner.sensitivity
+        if known is not None and known.ruled_out is not None:
+            statements.append([record["answers"], known.rank, known.ruled_out])
+    return {**asdict(study), "audits": audits, "statements": statements, "summary": summary}
 
 
 def study_of(run: dict[str, Any]) -> Study:
@@ -129,13 +144,14 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         + stops(plain)
         + "."
     )
+    contradicted(page, plain)
     pool = as_triplets(majority(read_materials("train")), ITEMS)
     test = majority(read_materials("test"))
     full = {
         lam: triplet_accuracy(fit(as_pairs(pool), SolverSettings(lam)).embedding, test)
         for lam in (0.01, 0.005, 0.0025)
     }
-    words = ", ".join(f"λ = {lam}: {share:.4f}" for lam, share in full.items())
+    fixed = ", ".join(f"λ = {lam}: {share:.4f}" for lam, share in full.items())
     learner = Learner(ITEMS, FIRST_SEED)
     learner.add(pool)
     learner.audit()
@@ -143,7 +159,7 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
     share = triplet_accuracy(estimate.embedding, test)
     page.text(
         f"All answers at once: the learner {share:.4f} (rank {estimate.rank}, λ = {estimate.lam}); "
-        f"fixed λ, for comparison, {words}."
+        f"fixed λ, for comparison, {fixed}."
     )
     page.text(
         f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers reversed "
@@ -151,6 +167,49 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         "published while no rank is reported, predicts at chance level: 0.5."
     )
     compared(page, [one for one in runs if one["turned"]], NOISY_CHECKS)
+
+
+def further_by_all() -> dict[int, float]:
+    """Largest share of a further dimension that all majority answers find, by rank of the map."""
+    parts = [majority(read_materials(split)) for split in ("train", "test")]
+    everything = as_triplets(np.vstack(parts), ITEMS)
+    pairs, found = as_pairs(everything), {}
+    fits = map_embedding.fits_by_rank(pairs, len(everything), PRECISION, MAX_RANK + 1, fine=True)
+    for rank in range(1, MAX_RANK + 1):
+        tests = further_dimensions(everything, fits[rank][0], FULL_SHARES, wider=fits[rank + 1][0])
+        # The largest share that is not clearly less probable than a smaller one.
+        against = evidence_against(tests)
+        shares = [
+            test.share
+            for test, value in zip(tests, against, strict=True)
+            if test.found() and value < log(ODDS)
+        ]
+        found[rank] = max(shares, default=0.0)
+        print(f"all answers, rank {rank}: a further dimension of {found[rank]:g}", flush=True)
+    return found
+
+
+def contradicted(page: Page, runs: list[dict[str, Any]]) -> None:
+    """Compare what studies said to be ruled out with what all answers find."""
+    said = [
+        (rank, share)
+        for one in runs
+        if one["selector"] == "fisher"
+        for _, rank, share in one.get("statements", ())
+    ]
+    if not said:
+        return
+    found = further_by_all()
+    wrong = sum(found.get(rank, 0.0) >= share for rank, share in said)
+    by_all = "; ".join(
+        f"beyond {rank}: {100 * share:g} %" if share else f"beyond {rank}: none"
+        for rank, share in found.items()
+    )
+    page.text(
+        "Further dimensions that all answers together find (20 : 1), by the number of dimensions "
+        f"of the map, with the largest share that they allow: {by_all}. Of {len(said)} audits at "
+        f"which a study said that a share was ruled out, {wrong} are contradicted by that."
+    )
 
 
 def compared(page: Page, runs: list[dict[str, Any]], checks: tuple[int, ...]) -> None:
@@ -165,15 +224,15 @@ def compared(page: Page, runs: list[dict[str, Any]], checks: tuple[int, ...]) ->
 
 
 def stops(runs: list[dict[str, Any]]) -> str:
-    """Where the rule would have ended each study, in words."""
-    words = []
+    """Where the rule would have ended each study, as text."""
+    parts = []
     for one in sorted(runs, key=lambda one: int(one["seed"])):
         last = one["summary"]
         if one["selector"] == "fisher" and last["stopped_at"] is None:
-            words.append(f"not by {last['answers']:,} answers (rank {last['rank']})")
+            parts.append(f"not by {last['answers']:,} answers (rank {last['rank']})")
         elif one["selector"] == "fisher":
-            words.append(f"rank {last['stopped_rank']} at {last['stopped_at']:,}")
-    return "; ".join(words)
+            parts.append(f"rank {last['stopped_rank']} at {last['stopped_at']:,}")
+    return "; ".join(parts)
 
 
 def main() -> None:

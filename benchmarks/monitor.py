@@ -35,16 +35,20 @@ def big_study(folder: Path, rank: int, answers: int = ANSWERS) -> tuple[Any, Dat
     clock = [START]
     study, database = open_study(folder, lambda: clock[0])
     rng = np.random.default_rng(1)
-    people = answers // EACH
-    for first in range(0, people, 25):
+    participants = answers // EACH
+    for first in range(0, participants, 25):
         database.write(
-            lambda c, first=first: _people(c, rng, range(first, min(people, first + 25)), clock)
+            lambda c, first=first: _participants(
+                c, rng, range(first, min(participants, first + 25)), clock
+            )
         )
     database.write(lambda c: _models(c, rng, rank, answers, clock[0]))
     return study, database, clock
 
 
-def _people(c: Connection, rng: np.random.Generator, numbers: range, clock: list[int]) -> None:
+def _participants(
+    c: Connection, rng: np.random.Generator, numbers: range, clock: list[int]
+) -> None:
     for number in numbers:
         who = collection.add_participant(
             c, f"token-{number}", f"PROLIFIC_PID={number:024x}", {}, "", EACH, clock[0]
@@ -63,8 +67,10 @@ def answer(c: Connection, rng: np.random.Generator, who: int, slot: int, now: in
     purpose = str(rng.choice(["active", "random", "catch"], p=[0.8, 0.15, 0.05]))
     nearer = left if purpose == "catch" else None
     token = f"{who}-{slot}"
-    query = questions.NewQuery("schedule", purpose, anchor, left, right, nearer, None, None, "1")
-    questions.lease_new(c, query, 1, who, slot, token, now, now + 120_000)
+    question = questions.NewQuestion(
+        "schedule", purpose, anchor, left, right, nearer, None, None, "1"
+    )
+    questions.lease_new(c, question, 1, who, slot, token, now, now + 120_000)
     issued = questions.issued(c, token)
     assert issued is not None
     side = "left" if rng.random() < 0.5 else "right"
@@ -81,34 +87,31 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
     """A published model with its decision."""
     z = np.ascontiguousarray(np.random.default_rng(fit // 50).normal(size=(ITEMS, rank)))
     roots = rng.normal(size=(ITEMS, rank, rank)) * 0.1
-    spread = np.ascontiguousarray(roots @ roots.transpose(0, 2, 1))
+    covariance = np.ascontiguousarray(roots @ roots.transpose(0, 2, 1))
     work = "audit" if fit % AUDIT_EVERY == 0 else "refit"
     seconds = {work: 0.5, "select": 0.1}
     journal.add_step(c, Step(fit, now, seq, seq, 0, work, 50, (), fit, "", seconds))
     evidence = [
         {"rank": one, "lam": 0.01, "temperature": 1.0, "loss": 0.5, "accuracy": 0.75,
-         "worse": 0.01 * abs(one - rank), "error": 0.002}
+         "difference": 0.01 * abs(one - rank), "error": 0.002}
         for one in range(11)
     ]  # fmt: skip
     summary = {
         "spectrum": rng.random(rank).tolist(),
         "evidence": evidence,
-        "progressive": {"count": 200, "value": 0.78, "low": 0.72, "high": 0.83},
+        "prequential": {"count": 200, "value": 0.78, "low": 0.72, "high": 0.83},
         "ceiling": 0.86,
         "random_share": 0.1,
     }
     row = ModelRow(
         fit, fit, seq, seq, int(work == "audit"), rank, 0.01, 1.0, 1.0, 1, z.tobytes(),
-        z.tobytes(), spread.tobytes(), json.dumps(summary), "", ""
+        z.tobytes(), covariance.tobytes(), json.dumps(summary), "", ""
     )  # fmt: skip
     models.add_model(c, row)
     names = ("items_seen", "answers", "better_than_chance", "audits_unchanged",
              "preferred_to_fewer", "preferred_to_more", "bayes_factor_fewer",
              "bayes_factor_more")  # fmt: skip
-    reasons = [
-        {"name": name, "value": 1.0, "threshold": 2.3, "passed": False, "words": "A sentence " * 9}
-        for name in names
-    ]
+    reasons = [{"name": name, "value": 1.0, "threshold": 2.3, "passed": False} for name in names]
     models.add_decision(
         c, fit, False, False, rank, "Go on: " + "a sentence " * 30, json.dumps(reasons)
     )
@@ -130,7 +133,7 @@ def measure(rank: int) -> list[object]:
         cold = milliseconds(lambda: watch.update(True))
         same = [milliseconds(lambda: watch.update(True)) for _ in range(ROUNDS)]
         after_answers, after_fit = [], []
-        newcomer = database.write(
+        new_participant = database.write(
             lambda c: collection.add_participant(c, "new", None, {}, "", 5000, clock[0])
         )
         for turn in range(ROUNDS):
@@ -138,7 +141,7 @@ def measure(rank: int) -> list[object]:
 
             def answers(c: Connection, turn: int = turn) -> None:
                 for slot in range(20 * turn, 20 * turn + 20):
-                    answer(c, rng, newcomer.id, slot, clock[0])
+                    answer(c, rng, new_participant.id, slot, clock[0])
 
             database.write(answers)
             after_answers.append(milliseconds(lambda: watch.update(True)))
@@ -162,7 +165,7 @@ def measure(rank: int) -> list[object]:
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--people", type=int, default=100)
+    parser.add_argument("--participants", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--monitors", type=int, default=10)
@@ -179,17 +182,17 @@ def main() -> None:
         ["rank", "nothing new", "20 answers", "new model", "first", "kB", "kB sent"],
         [measure(rank) for rank in (3, 10)],
     )
-    beside(page, chosen.people, chosen.seconds, chosen.rounds, chosen.monitors)
+    beside(page, chosen.participants, chosen.seconds, chosen.rounds, chosen.monitors)
     page.write()
 
 
-def beside(page: Page, people: int, seconds: float, rounds: int, monitors: int) -> None:
+def beside(page: Page, participants: int, seconds: float, rounds: int, monitors: int) -> None:
     """What open monitors cost participants."""
     from benchmarks.monitor_load import compared
 
-    rows = compared(people, seconds, rounds, monitors)
+    rows = compared(participants, seconds, rounds, monitors)
     page.text(
-        f"## With participants\n\n{people} simulated participants over HTTP, a second per "
+        f"## With participants\n\n{participants} simulated participants over HTTP, a second per "
         f"answer, {rounds} periods of {seconds:g} s with {monitors} monitors (each polling every "
         "three seconds, as the page does) and as many without, alternating, in one running study. "
         "Milliseconds from sending an answer to receiving the next question, over all periods."

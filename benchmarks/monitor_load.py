@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from benchmarks.load import ITEMS, Connection, Tally, participant
+from benchmarks.participants import ITEMS, Connection, Counts, participant
 from benchmarks.server import Serving, words_study
 from server.auth.passwords import set_password
 
@@ -85,15 +85,17 @@ async def fetched(connection: Connection, cookie: str) -> tuple[int, dict[str, s
 
 
 async def run(
-    address: str, people: int, seconds: float, rounds: int, monitors: int
-) -> dict[bool, tuple[Tally, int]]:
+    address: str, participants: int, seconds: float, rounds: int, monitors: int
+) -> dict[bool, tuple[Counts, int]]:
     """Stretches without and with monitors, in turns."""
     cookie, end, looking, seen = await signed_in(address), asyncio.Event(), [False], []
-    tallies = {False: Tally(), True: Tally()}
-    current = Tally()
+    tallies = {False: Counts(), True: Counts()}
+    current = Counts()
     tasks = [
-        asyncio.create_task(participant(address, number, 1.0, current, end, 4 * number / people))
-        for number in range(people)
+        asyncio.create_task(
+            participant(address, number, 1.0, current, end, 4 * number / participants)
+        )
+        for number in range(participants)
     ]
     tasks += [
         asyncio.create_task(monitor(address, cookie, looking, seen, end, EVERY * one / monitors))
@@ -117,24 +119,24 @@ async def run(
     return {watched: (one, len(seen)) for watched, one in tallies.items()}
 
 
-def compared(people: int, seconds: float, rounds: int, monitors: int) -> list[list[object]]:
+def compared(participants: int, seconds: float, rounds: int, monitors: int) -> list[list[object]]:
     """Rows of the table."""
     with tempfile.TemporaryDirectory() as home:
         folder = words_study(Path(home) / "load", ITEMS)
         set_password(folder, PASSWORD)
         server = Serving(str(folder))
         try:
-            found = asyncio.run(run(server.address(), people, seconds, rounds, monitors))
+            found = asyncio.run(run(server.address(), participants, seconds, rounds, monitors))
         finally:
             server.stop()
     rows: list[list[object]] = []
-    for watched, (tally, updates) in found.items():
-        millis = 1000 * np.array(tally.seconds)
+    for watched, (counts, updates) in found.items():
+        millis = 1000 * np.array(counts.seconds)
         rows.append(
             [
                 monitors if watched else 0,
                 len(millis),
-                len(tally.errors),
+                len(counts.errors),
                 *(f"{np.percentile(millis, share):.1f}" for share in (50, 95, 99)),
                 updates if watched else 0,
             ]

@@ -110,7 +110,7 @@ def cut_at_random(copy: Copy, times: int, rng: np.random.Generator) -> dict[str,
         whole, wrongs = held(_placed(copy, copy.log, Path(home)))
     lost = len(copy.acknowledged - {token for _, token, _ in whole})
     places = sorted(int(at) for at in rng.integers(0, len(copy.log), times))
-    problems, kept, fewest, shorter = list(wrongs), 0, len(whole), 0
+    problems, kept, minimum, shorter = list(wrongs), 0, len(whole), 0
     for number, at in enumerate(places):
         log = spoilt(copy.log, HARMS[number % len(HARMS)], at, rng)
         with TemporaryDirectory(dir=MEMORY) as home:
@@ -122,12 +122,12 @@ def cut_at_random(copy: Copy, times: int, rng: np.random.Generator) -> dict[str,
         problems += wrongs
         if found != whole[: len(found)] or len(found) < kept:
             problems.append(f"{HARMS[number % len(HARMS)]} at {at}: no beginning of the answers")
-        kept, fewest = max(kept, len(found)), min(fewest, len(found))
+        kept, minimum = max(kept, len(found)), min(minimum, len(found))
         shorter += len(found) < len(whole)
     return {
         "cuts": times,
         "answers": len(whole),
-        "fewest": fewest,
+        "fewest": minimum,
         "shorter": shorter,
         "acknowledged": len(copy.acknowledged),
         "lost": lost,
@@ -152,16 +152,16 @@ def cuts_under_load(copies: int, times: int, seed: int) -> Iterator[dict[str, An
 def _live_copies(home: Path, copies: int, rng: np.random.Generator) -> list[Copy]:
     folder, stop = words_study(home / "words", 30), threading.Event()
     server = Serving(str(folder))
-    people: list[Client] = []
+    participants: list[Client] = []
     found: list[Copy] = []
     try:
         address = server.address()
-        people = [Client(address, "words", f"person{n}", stop, 0.03) for n in range(6)]
-        for person in people:
-            person.start()
+        participants = [Client(address, "words", f"person{n}", stop, 0.03) for n in range(6)]
+        for participant in participants:
+            participant.start()
 
         def acknowledged() -> frozenset[str]:
-            return frozenset(token for one in people for token in list(one.acknowledged))
+            return frozenset(token for one in participants for token in list(one.acknowledged))
 
         for number in range(copies):
             more = len(acknowledged()) + int(rng.integers(50, 300))
@@ -170,8 +170,8 @@ def _live_copies(home: Path, copies: int, rng: np.random.Generator) -> list[Copy
     finally:
         stop.set()
         server.stop()
-        for person in people:
-            person.join(30)
+        for participant in participants:
+            participant.join(30)
     return found
 
 

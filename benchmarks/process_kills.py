@@ -77,15 +77,15 @@ def kill_cycles(
     server, stop, kills = Serving(str(folder)), threading.Event(), 0
     try:
         address = server.address()
-        people = [
+        participants = [
             Client(address, folder.name, f"c{time.time_ns()}-{number}", stop)
             for number in range(clients)
         ]
-        for person in people:
-            person.start()
+        for participant in participants:
+            participant.start()
 
         def answered() -> int:
-            return sum(len(person.acknowledged) for person in people)
+            return sum(len(participant.acknowledged) for participant in participants)
 
         # A worker that never came to do anything would have nothing to lose.
         wait_until(lambda: last_step(folder) is not None)
@@ -108,12 +108,12 @@ def kill_cycles(
     finally:
         stop.set()
         server.stop()
-    for person in people:
-        person.join(30)
-    return _damage(folder, kills, people)
+    for participant in participants:
+        participant.join(30)
+    return _damage(folder, kills, participants)
 
 
-def _damage(folder: Path, kills: int, people: list[Client]) -> Damage:
+def _damage(folder: Path, kills: int, participants: list[Client]) -> Damage:
     database = sqlite3.connect(folder / "study.db")
     integrity = database.execute("PRAGMA integrity_check").fetchone()[0]
     stored = [
@@ -123,14 +123,14 @@ def _damage(folder: Path, kills: int, people: list[Client]) -> Damage:
         )
     ]
     database.close()
-    acknowledged = {token for person in people for token in person.acknowledged}
+    acknowledged = {token for participant in participants for token in participant.acknowledged}
     return Damage(
         kills=kills,
         acknowledged=len(acknowledged),
         stored=len(stored),
         lost=len(acknowledged - set(stored)),
         doubled=len(stored) - len(set(stored)),
-        refused=sum(person.refused for person in people),
+        refused=sum(participant.refused for participant in participants),
         integrity=integrity,
         rebuilt=rebuilds(folder),
     )

@@ -153,9 +153,9 @@ def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
     """The crowd at the door."""
     page.text(
         "## Arrivals\n\n"
-        f"{one['people']:,} participants, each with a link and a connection of their own, arrive "
-        f"within {one['seconds']:.0f} s at a server with its worker running. Those asked to try "
-        "again do so after a second. Seconds from arrival to the consent page."
+        f"{one['participants']:,} participants, each with a link and a connection of their own, "
+        f"arrive within {one['seconds']:.0f} s at a server with its worker running. Those asked to "
+        "try again do so after a second. Seconds from arrival to the consent page."
     )
     page.table(
         ["", ""],

@@ -76,7 +76,7 @@ def replay_table(page: Page, folder: Path, answers: int) -> None:
         ["", ""],
         [
             ["models, questions, decisions compared bit for bit", f"{found['models_checked']:,}, "
-             f"{found['queries_checked']:,}, {found['decisions_checked']:,}"],
+             f"{found['questions_checked']:,}, {found['decisions_checked']:,}"],
             ["stored rows compared with the hash chain", f"{found['rows_checked']:,}"],
             ["mismatches", len(found["mismatches"])],
             ["worker, processor s", f"{worker:.1f}"],
@@ -104,14 +104,17 @@ def big_study(folder: Path, answers: int) -> Path:
     raw, rng = sqlite3.connect(folder / "study.db"), np.random.default_rng(1)
     raw.execute("PRAGMA synchronous = OFF")
     triplets = AllQuestions(ITEMS).new(count_possible(ITEMS), set(), rng)
-    people = answers // EACH
+    participants = answers // EACH
     raw.executemany(
         "INSERT INTO participants (id, token, external, entry, agent, stage, trials, done, "
         "arrived_at, seen_at) VALUES (?, ?, ?, '{}', 'a browser', 'finished', ?, ?, 1, 1)",
-        ((who, f"p{who}", f"PROLIFIC_PID={who:024x}", EACH, EACH) for who in range(1, people + 1)),
+        (
+            (who, f"p{who}", f"PROLIFIC_PID={who:024x}", EACH, EACH)
+            for who in range(1, participants + 1)
+        ),
     )
     timings = '{"rt_ms":1500.0,"away":[],"viewport":[1440,900,2],"pointer":"mouse"}'
-    for who in range(1, people + 1):
+    for who in range(1, participants + 1):
         first = (who - 1) * EACH + 1
         picked = rng.choice(len(triplets), EACH, replace=False)
         sides = np.where(rng.random(EACH) < 0.5, "left", "right").tolist()

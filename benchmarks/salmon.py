@@ -20,7 +20,7 @@ from lore_active.simulation.observers import (
     gaussian_space,
     simulated_answers,
 )
-from lore_active.simulation.run import SimulatedPeople, simulate
+from lore_active.simulation.run import SimulatedParticipants, simulate
 
 ITEMS, RANK, BATCH = 50, 2, 25
 LEVEL = 0.95
@@ -39,9 +39,9 @@ def crossing(curve: list[tuple[int, float]]) -> float:
 
 
 def ours(seed: int, answers: int, space: Any, test: Any) -> list[tuple[int, float]]:
-    people = SimulatedPeople([Observer(space, ObserverNoise(), seed + 2)])
+    participants = SimulatedParticipants([Observer(space, ObserverNoise(), seed + 2)])
     learner = Learner(ITEMS, seed)
-    records = simulate(learner, people, answers, test, time.perf_counter, stop=False)
+    records = simulate(learner, participants, answers, test, time.perf_counter, stop=False)
     return [(one["answers"], one["accuracy"]) for one in records if not one.get("summary")]
 
 
@@ -52,14 +52,14 @@ def salmon(seed: int, answers: int, space: Any, test: Any) -> list[tuple[int, fl
     logging.disable(logging.CRITICAL)
     np.random.seed(seed % 2**32)  # noqa: NPY002 — Salmon draws from NumPy's global state
     sampler = ARR(n=ITEMS, d=RANK, random_state=seed)
-    person = Observer(space, ObserverNoise(), seed + 2)
+    participant = Observer(space, ObserverNoise(), seed + 2)
     rows: list[tuple[int, int, int]] = []
     curve = []
     next_audit = 2.0 * ITEMS
     while len(rows) < answers:
         batch = []
         for query in next_queries(sampler):
-            side = person.answer(query["head"], query["left"], query["right"])
+            side = participant.answer(query["head"], query["left"], query["right"])
             winner, loser = (
                 (query["left"], query["right"])
                 if side == "left"

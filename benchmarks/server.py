@@ -14,14 +14,16 @@ COMMAND = [sys.executable, "-m", "server.cli.main"]
 
 
 class Serving:
-    """`lore-active serve` in a process of its own."""
+    """`lore-active serve` in a process of its own; `source` is a folder with another version."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, source: Path | None = None) -> None:
         self.process = subprocess.Popen(
             [*COMMAND, "serve", "--port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            # A module is looked for in the current folder first.
+            cwd=source,
         )
         self.lines: list[str] = []
         self.ready = threading.Event()

@@ -132,32 +132,32 @@ def end_rounds(
     for number in range(rounds):
         server = Serving(str(folder))
         address = server.address()
-        people = [
+        participants = [
             Visitor(address, folder.name, f"r{time.time_ns()}-{one}", keep=one % 2 == 0)
             for one in range(visitors)
         ]
-        for person in people:
-            person.start()
+        for participant in participants:
+            participant.start()
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while sum(len(one.acknowledged) for one in people) < visitors:
+        while sum(len(one.acknowledged) for one in participants) < visitors:
             assert time.monotonic() < deadline, "nobody could answer"
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 0.4))
         begun = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        for person in people:
-            person.join(PATIENCE_SECONDS)
-            if person.is_alive():
+        for participant in participants:
+            participant.join(PATIENCE_SECONDS)
+            if participant.is_alive():
                 found.dropped["no reply at all"] += 1
         server.process.wait(PATIENCE_SECONDS)
         found.codes[server.stop()] += 1
         found.slowest_seconds = max(found.slowest_seconds, time.monotonic() - begun)
-        _add(found, folder, people)
+        _add(found, folder, participants)
         say(f"{number + 1} rounds, {found.acknowledged} answers, dropped: {dict(found.dropped)}")
     return found
 
 
-def _add(found: Ended, folder: Path, people: list[Visitor]) -> None:
+def _add(found: Ended, folder: Path, participants: list[Visitor]) -> None:
     connection = sqlite3.connect(folder / "study.db")
     stored = {
         row[0]
@@ -166,11 +166,11 @@ def _add(found: Ended, folder: Path, people: list[Visitor]) -> None:
         )
     }
     connection.close()
-    acknowledged = {token for one in people for token in one.acknowledged}
+    acknowledged = {token for one in participants for token in one.acknowledged}
     found.rounds += 1
     found.acknowledged += len(acknowledged)
     found.lost += len(acknowledged - stored)
-    found.unavailable += sum(one.unavailable for one in people)
-    found.turned_away += sum(one.turned_away for one in people)
-    for one in people:
+    found.unavailable += sum(one.unavailable for one in participants)
+    found.turned_away += sum(one.turned_away for one in participants)
+    for one in participants:
         found.dropped.update(one.dropped)

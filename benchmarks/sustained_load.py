@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.load import Connection, form
 from benchmarks.monitor_load import PASSWORD, monitor, signed_in
+from benchmarks.participants import Connection, form
 from benchmarks.server import Serving, words_study
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats
@@ -68,14 +68,14 @@ async def seat(
     end: asyncio.Event,
 ) -> None:
     """People one after the other, who together give one answer a second."""
-    parts, person = urlsplit(address), 0
+    parts, participant = urlsplit(address), 0
     due = time.perf_counter()
     while not end.is_set():
-        observer = Observer(space, ObserverNoise(), 1000 * number + person)
+        observer = Observer(space, ObserverNoise(), 1000 * number + participant)
         connection = Connection(parts.hostname or "127.0.0.1", parts.port or 80)
         try:
             await connection.open()
-            label = f"seat{number}-{person}"
+            label = f"seat{number}-{participant}"
             _, headers, _ = await connection.request("GET", f"/s/load/?participant_label={label}")
             _, _, html = await connection.request("GET", urlsplit(headers["location"]).path)
             while not end.is_set():
@@ -104,7 +104,7 @@ async def seat(
         finally:
             if hasattr(connection, "writer"):
                 connection.writer.close()
-        person += 1
+        participant += 1
 
 
 def _side(observer: Observer, names: dict[str, int], html: str) -> str:

@@ -13,13 +13,22 @@ fix_instruction_set()
 
 if TYPE_CHECKING:
     from lore_active.data.comparisons import Triplets, as_triplets
-    from lore_active.embedding.lore import LORE
-    from lore_active.errors import InvalidParameter, InvalidTriplets, LoreError, NotFitted
+    from lore_active.errors import (
+        FewAnswersWarning,
+        InvalidParameter,
+        InvalidTriplets,
+        LoreError,
+        NotFitted,
+    )
+    from lore_active.estimators.lore import LORE
+    from lore_active.estimators.lore_cv import LORECV
     from lore_active.learner.learner import Learner
     from lore_active.questions.question import Question
 
 __all__ = [
     "LORE",
+    "LORECV",
+    "FewAnswersWarning",
     "InvalidParameter",
     "InvalidTriplets",
     "Learner",
@@ -34,7 +43,9 @@ __all__ = [
 # Imported on first use: a web process, which never fits anything, should not wait for the compiler
 # to be imported.
 _MODULES = {
-    "LORE": "embedding.lore",
+    "LORE": "estimators.lore",
+    "LORECV": "estimators.lore_cv",
+    "FewAnswersWarning": "errors",
     "InvalidParameter": "errors",
     "InvalidTriplets": "errors",
     "Learner": "learner.learner",

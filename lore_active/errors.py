@@ -21,3 +21,7 @@ class NotFitted(LoreError, AttributeError):
 
 class ReproducibilityWarning(UserWarning):
     """Results will agree with those of other machines within a tolerance, not bit for bit."""
+
+
+class FewAnswersWarning(UserWarning):
+    """So few answers per item that a fixed λ tends to find more dimensions than there are."""

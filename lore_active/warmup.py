@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from lore_active.acquisition.candidates import Candidates
+from lore_active.acquisition.block_candidates import BlockCandidates
+from lore_active.acquisition.candidates import Candidates, Gradients
+from lore_active.acquisition.local import LocalSelector
+from lore_active.acquisition.selectors import FisherSelector
+from lore_active.acquisition.state import SelectorState
 from lore_active.embedding import descent, information, kernels
+from lore_active.embedding.blocks import block_variances, item_blocks
+from lore_active.embedding.map import NO_STARTS
+from lore_active.embedding.quasi_newton import minimise
+from lore_active.questions.kinds import kind
+from lore_active.questions.pool_of_kinds import AllGrids
+from lore_active.rank.temperature import best_temperature, log_losses
 
 
 def warm() -> None:
-    """Compile every kernel, or load it from the cache."""
+    """Compile the kernels that a learner uses, or load them from the cache."""
     _warm_fits()
     _warm_selection()
+    _warm_trials()
 
 
 def _warm_fits() -> None:
@@ -28,6 +39,9 @@ def _warm_fits() -> None:
     kernels.laplacian_times(z, first, second, distance, pair_gradient, np.empty_like(z))
     kernels.lowest(first, second, distance, pair_gradient, 3, 1)
     descent.descend(z, first, second, near, far, weight, 1.0, 0.01, 0.5, 1e-3, 2, 0.1, np.inf)
+    minimise(z, first, second, near, far, weight, NO_STARTS, 0.1, 1e-3, 2)
+    margins = np.array([1.0, -1.0, 2.0])
+    log_losses(margins, best_temperature(margins))
 
 
 def _warm_selection() -> None:
@@ -39,3 +53,22 @@ def _warm_selection() -> None:
     candidates = Candidates(z, matrix, np.ones((3, 1)), asked, 1.0)
     candidates.narrow(np.array([0]), learn=1)
     candidates.learn(0)
+    blocks = item_blocks(z, (asked,), 1.0, np.ones(1))
+    block_variances(Gradients(z, asked).slopes, asked, blocks, np.empty(1))
+    few = BlockCandidates(z, blocks, asked, np.ones(1), asked, 1.0)
+    few.scores()
+    few.narrow(np.array([0]), learn=1)
+    few.learn(0)
+
+
+def _warm_trials() -> None:
+    """Selection and information of trials that carry several comparisons."""
+    z = np.random.default_rng(0).normal(size=(6, 1))
+    rows = np.array([[0, 1, 2], [0, 1, 3], [2, 3, 4]])
+    none, rng = np.empty((0, 4), dtype=np.int64), np.random.default_rng(0)
+    for label in ("rank-2-of-3", "choose-2-of-3", "odd-one-out"):
+        asked = kind(label)
+        source, trials = AllGrids(6, asked), np.array([0, 0, 1])
+        known = SelectorState(z, 1.0, rows, none, set(), source, asked, trials)
+        for selector in (FisherSelector(), LocalSelector()):
+            selector.pick(known, 1, rng)

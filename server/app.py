@@ -19,7 +19,7 @@ from server.paths import place
 from server.store.sqlite.errors import StoreError
 from server.store.sqlite.files import FileIds
 from server.study.items.display import display_items
-from server.study.workspace import load_study, open_database
+from server.study.workspace import as_begun, load_study, open_database
 from server.views import (
     assets,
     errors,
@@ -76,6 +76,7 @@ def create_app(
             unopened[study.name] = Unopened(study, files, error)
             continue
         database.writer.patience = PATIENCE_SECONDS
+        study = as_begun(study, database)
         served[study.name] = Served(
             study,
             database,
@@ -118,8 +119,10 @@ def _install_monitor(app: Flask, clock: Callable[[], int]) -> None:
 
 
 def _safe_headers(response: Response) -> Response:
+    present = {name.lower() for name, _ in response.headers}
     for name, value in SAFE.items():
-        response.headers.setdefault(name, value)
+        if name.lower() not in present:
+            response.headers.add(name, value)
     if response.status_code == 308:
         # Werkzeug's redirect to the URL with a trailing slash repeats the host of the request.
         parts = urlsplit(response.headers["Location"])

@@ -21,9 +21,9 @@ from docs.reference.meanings import (
     EMBEDDING,
     EVENTS,
     FIT,
+    IMPORTED_ARRAYS,
     KINDS,
     LOG,
-    PRIOR_ARRAYS,
     ROWS,
 )
 from lore_active.stopping.criteria import CRITERIA
@@ -34,15 +34,15 @@ from server.clock import now
 from server.exports import psych_ds
 from server.exports.dictionary import MEANINGS
 from server.exports.downloads import DOWNLOADS
-from server.exports.imported import MEANINGS as PRIOR
-from server.exports.imported import columns as prior_columns
+from server.exports.imported import MEANINGS as IMPORTED
+from server.exports.imported import columns as imported_columns
 from server.exports.other_programs import (
     SALMON,
     TRIPLETTOOLS,
     TRIPLETTOOLS_EMBEDDING,
     TRIPLETTOOLS_ITEMS,
 )
-from server.exports.tables import ANSWERS, ITEMS, PARTICIPANTS, ExportOptions
+from server.exports.tables import ANSWERS, ITEMS, MODELS, PARTICIPANTS, ExportOptions
 from server.store import archive
 from server.store.tables import SECRET
 from server.study.samples.template import write_study
@@ -54,7 +54,7 @@ ORDER = (
     *("new", "check", "password", "doctor", "plan", "serve", "demo", "export", "report"),
     *("replay", "import", "reset", "forget", "recover", "compare", "fit", "simulate"),
 )
-PEOPLE = {"anybody": "anyone", "experimenter": "experimenter", "reader": "view-only link"}
+ROLES = {"anybody": "anyone", "experimenter": "experimenter", "reader": "view-only link"}
 
 
 def pages() -> dict[str, str]:
@@ -205,9 +205,10 @@ def columns() -> Iterator[str]:
         ("answers.csv", ANSWERS),
         ("participants.csv", PARTICIPANTS),
         ("items.csv", items),
+        ("models.csv", MODELS),
     ):
         yield from _file(file, ((name, MEANINGS[name]) for name in names))
-    yield from _file("prior.csv (if answers were imported)", _prior("csv"))
+    yield from _file("imported.csv (if answers were imported)", _imported("csv"))
     yield from _file("embedding.csv", EMBEDDING.items())
     yield from _file("events.jsonl", EVENTS.items())
     yield from ["Kinds of events:", ""]
@@ -221,7 +222,7 @@ def columns() -> Iterator[str]:
         ("STUDY_triplettools_embedding.csv", TRIPLETTOOLS_EMBEDDING),
     ):
         yield from _file(file, ((name, MEANINGS[name]) for name in names))
-    yield from _file("STUDY_prior.csv (if answers were imported)", _prior("triplettools"))
+    yield from _file("STUDY_imported.csv (if answers were imported)", _imported("triplettools"))
     yield from ["## salmon", ""]
     yield from _file("STUDY_responses.csv", ((name, MEANINGS[name]) for name in SALMON))
     yield from [
@@ -230,10 +231,12 @@ def columns() -> Iterator[str]:
         "per dimension.",
         "",
     ]
-    yield from _file("STUDY_prior.csv (if answers were imported)", _prior("salmon"))
+    yield from _file("STUDY_imported.csv (if answers were imported)", _imported("salmon"))
     yield from ["## cblearn", ""]
     yield from _file("STUDY_triplets.npz", ARRAYS.items())
-    yield from _file("STUDY_prior_triplets.npz (if answers were imported)", PRIOR_ARRAYS.items())
+    yield from _file(
+        "STUDY_imported_triplets.npz (if answers were imported)", IMPORTED_ARRAYS.items()
+    )
     yield from [
         "## psych-ds",
         "",
@@ -254,7 +257,7 @@ def columns() -> Iterator[str]:
         yield from _file(f"data/study-STUDY_task-{task}_data.csv", kept.items())
     yield from [
         "`data/study-STUDY_task-embedding_data.csv` has the columns of `embedding.csv`,",
-        "`data/study-STUDY_task-prior_data.csv` those of `prior.csv`, if answers were imported.",
+        "`data/study-STUDY_task-imported_data.csv` those of `imported.csv`, if there is one.",
         "",
         "## log",
         "",
@@ -270,8 +273,8 @@ def columns() -> Iterator[str]:
     yield from _file("fit.json", FIT.items())
 
 
-def _prior(name: str) -> Iterator[tuple[str, str]]:
-    return ((column, PRIOR[column]) for column in prior_columns(name))
+def _imported(name: str) -> Iterator[tuple[str, str]]:
+    return ((column, IMPORTED[column]) for column in imported_columns(name))
 
 
 def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -320,7 +323,7 @@ def endpoints() -> Iterator[str]:
 def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
     view = app.view_functions[rule.endpoint]
     methods = ", ".join(sorted(rule.methods - {"HEAD", "OPTIONS"}))
-    who = ", ".join(PEOPLE[one] for one in getattr(view, "open_to", ("anybody",)))
+    who = ", ".join(ROLES[one] for one in getattr(view, "open_to", ("anybody",)))
     if rule.endpoint == "static":
         purpose = "Scripts, styles and icons."
     else:

@@ -26,17 +26,17 @@ KINDS = {
     "many answers (`detail_done`), and the median of the last ones (`detail_median_ms`)",
     "reconsider": "a participant declined and then changed their mind",
     "entry": "a participant came back by a link with other parameters; the old ones are kept here",
-    "prior, prior_out": "answers were imported, or removed again",
+    "import, import_removed": "answers were imported, or removed again",
     "forget": "a participant was erased; `detail_answers` says whether their answers were as well",
     "backup": "backups began to fail (`detail_problem` says why) or work again (empty)",
     "recover": "a damaged database was recovered; `detail_missing` names what was lost",
-    "prior_lost, prior_out_lost": "nothing was left of imported answers after a recovery",
-    "set aside": "the worker quarantined a row that it cannot use; `detail_reason` says why",
+    "import_lost, import_removed_lost": "nothing was left of imported answers after a recovery",
+    "quarantine": "the worker quarantined a row that it cannot use; `detail_reason` says why",
     "rebuilt": "the worker computed its model again from the answers, after an update or a move",
 }
-PRIOR_ARRAYS = {
+IMPORTED_ARRAYS = {
     "triplets": "one row per answer: anchor, nearer, farther; only those that count for the model",
-    "prior": "number of the file that it was imported from",
+    "file_number": "number of the file that it was imported from",
     "items": "keys of the items, by number",
 }
 ARRAYS = {
@@ -54,17 +54,22 @@ FIT = {
     "iterations": "number of iterations",
     "converged": "whether the fit reached a stationary point",
     "train_accuracy": "share of the answers that the embedding predicts correctly",
+    "evidence": "by number of dimensions: held-out log-loss and accuracy, the `difference` "
+    "from the best number's log-loss and its standard error `error`; empty with `--lam`",
+    "further": "tests for a further dimension, by the share of the variance that it would carry; "
+    "empty without `--smallest-dimension`",
     "seconds": "how long the fit took",
-    "set_aside": "rows that are not fitted: practice, catch trials, skipped, excluded",
+    "left_out": "rows that are not fitted: practice, catch trials, skipped, excluded",
     "simulated_left_out": "rows of simulated participants (bots), which were left out",
     "unseen": "numbers of the items without an answer",
     "singular_values": "of the embedding, strongest first",
+    "warnings": "what to keep in mind, such as too few answers for a fixed λ",
 }
 LOG = {
     "line": "number of the line, from 1",
     "kind": "`study` (first line: settings, items, versions), a table below, or `end`",
     "row": "the fields of that row; bytes as an object with `base64`",
-    "seal": "hash of this line and of the seal before it: a changed or lost line is detected",
+    "hash": "hash of this line and of the hash before it: a changed or lost line is detected",
 }
 _AT = "milliseconds since 1970, UTC"
 ROWS = {
@@ -91,8 +96,8 @@ ROWS = {
         "stage": "how far they got",
         "trials": "trials reserved",
         "done": "trials completed, skipped ones included",
-        "practised": "practice trials completed",
-        "rested": "the last break that they continued from, by `done`",
+        "practice_done": "practice trials completed",
+        "break_done": "the last break that they continued from, by `done`",
         "visit": "full page loads",
         "excluded": "1 if left out of the model",
         "feedback": "what they wrote at the end",
@@ -115,7 +120,7 @@ ROWS = {
         "score": "expected information of its answer",
         "probability": "probability of being selected, where that is defined",
         "seed": "seed of its random draw",
-        "learner": "the learner's own number for it",
+        "learner": "in studies of earlier versions, the learner's own number for it",
         "step": "the worker's step that asked it",
         "created_at": f"when it was made, {_AT}",
         "participant": "whom it was given to",
@@ -133,17 +138,17 @@ ROWS = {
         "rt_ms": "milliseconds from onset to response",
         "timings": "JSON: what the page measured, see [participants](../participant.md)",
     },
-    "priors": {
+    "imported_files": {
         "id": "number of the file, from 1",
         "hash": "SHA-256 of its content",
         "name": "of the file",
         "answers": "number of answers in it",
         "at": f"when it was imported, {_AT}",
-        "taken_out": "1 if it no longer counts",
+        "removed": "1 if it no longer counts",
     },
-    "prior_answers": {
+    "imported_answers": {
         "id": "number of the answer",
-        "prior": "the file that it was imported from",
+        "file": "the file that it was imported from",
         "anchor": "number of the anchor",
         "nearer": "number of the item judged nearer",
         "farther": "number of the other item",
@@ -168,6 +173,7 @@ ROWS = {
         "version": "of the model afterwards",
         "hash": "of model, questions and decision afterwards",
         "seconds": "JSON: time spent, by kind of work",
+        "audit_of": "step after which the audit that it takes in was started, if an earlier one",
     },
     "models": {
         "version": "of the model, from 1",
@@ -180,9 +186,9 @@ ROWS = {
         "temperature": "temperature of the logistic response model",
         "objective": "objective function at the end",
         "seed": "of the fit",
-        "picture": "float64, items × rank, aligned with the previous model",
+        "aligned": "float64, items × rank, aligned with the previous model",
         "embedding": "float64, items × rank, principal axes",
-        "spread": "float64, items × rank × rank: covariance of each item",
+        "covariance": "float64, items × rank × rank: covariance of each item",
         "summary": "JSON: spectrum, evidence, prequential accuracy, noise ceiling",
         "hash": "of the model",
         "fingerprint": "versions and instruction set that it was computed with",
@@ -192,7 +198,7 @@ ROWS = {
         "stop": "1: collection ends",
         "settled": "1: the rank is settled",
         "rank": "dimensions",
-        "words": "the decision as a message",
+        "message": "the decision as a message",
         "reasons": "JSON: each criterion with its value and threshold, and whether it is met",
     },
     "chain_salts": {

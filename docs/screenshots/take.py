@@ -24,7 +24,7 @@ from server.store import collection, heartbeat
 from server.study.samples.colours import colours
 from server.study.samples.template import write_study
 from tests.support.live_server import LiveServer
-from tests.support.simulated_participants import Person
+from tests.support.simulated_participants import SimulatedParticipant
 
 HERE = Path(__file__).parent / "monitor"
 PASSWORD = "a password for pictures"
@@ -64,21 +64,23 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
     """People come and go; yields the number of answers."""
     service = server.studies["colours"].service
     space = np.array([one.position for one in colours()])
-    people: list[Person] = []
+    participants: list[SimulatedParticipant] = []
     arrived = answers = 0
     while True:
-        while len(people) < TOGETHER:
+        while len(participants) < TOGETHER:
             arrived += 1
             options: dict[str, Any] = {
                 "observer_noise": ObserverNoise(noise=0.08, lapse=0.02),
                 **ODD.get(arrived, {}),
             }
-            people.append(Person(service, space, arrived, name=f"5f{arrived:06x}c", **options))
-        for one in list(people):
+            participants.append(
+                SimulatedParticipant(service, space, arrived, name=f"5f{arrived:06x}c", **options)
+            )
+        for one in list(participants):
             clock.ms += ANSWER_MS
             before = one.stage.kind
             if not one.step():
-                people.remove(one)
+                participants.remove(one)
             answers += before == "trial"
             if answers % 12 == 0:
                 worker.turn()

@@ -22,7 +22,7 @@ class Gradients:
     def variances(self, covariance: Floats) -> Floats:
         """Variances of the margins, given the covariance of the coordinates."""
         out = np.empty(len(self.margins))
-        information.spread(self.slopes, self.indices, covariance, out)
+        information.margin_variances(self.slopes, self.indices, covariance, out)
         return out
 
     def through(self, matrix: Floats) -> Floats:

@@ -7,7 +7,9 @@ those with the lowest held-out log-loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,28 +17,28 @@ from numpy.typing import NDArray
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import margins
-from lore_active.embedding.pairs import as_pairs
-from lore_active.rank.cross_validation import (
-    FOLDS,
-    LossDifference,
-    best_temperature,
-    folds,
-    paired_difference,
-)
-from lore_active.types import Floats, HeldOut, Mapper
+from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.rank.audit import LossDifference
+from lore_active.rank.comparison import NO_STARTS, WarmStarts, paired_difference
+from lore_active.rank.fits import MapFit, Starts, map_fits
+from lore_active.rank.folds import Fold, split
+from lore_active.rank.temperature import best_temperature, log_losses
+from lore_active.trials.stages import as_trials
+from lore_active.types import Floats, Mapper
 
 # Grid of prior precisions: squared ratio of the answers' temperature to the standard deviation of
 # the coordinates. Three times the true value costs nothing, a third of it half a point of accuracy;
 # simulated observers have 0.02 to 0.4.
-NOISES = (0.06, 0.2)
+NOISES: tuple[float, ...] = (0.06, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionModel:
     """MAP embedding used for selection, and `wider`, the same with one dimension more.
 
-    `accuracy` is the cross-validated accuracy on answers to model-independent questions, `judged`
-    the number of these answers.
+    `accuracy` is the cross-validated accuracy on the comparisons of model-independent questions,
+    `judged` the number of these questions; of kinds other than triplets, the number of triplets of
+    which the accuracy would be as uncertain under guessing.
     """
 
     embedding: Floats
@@ -51,6 +53,18 @@ class AcquisitionModel:
         return 2.0 * (self.accuracy - 0.5) * float(np.sqrt(self.judged))
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """An acquisition model, and what cross-validation found on the way.
+
+    `steps` is, by rank, the difference in held-out log-loss of one dimension more.
+    """
+
+    acquisition: AcquisitionModel
+    steps: dict[int, LossDifference]
+    warm: WarmStarts
+
+
 def chosen(
     triplets: Triplets,
     model_independent: NDArray[np.bool_],
@@ -58,79 +72,135 @@ def chosen(
     most: int,
     previous: AcquisitionModel | None = None,
     mapper: Mapper = map,
-) -> tuple[AcquisitionModel, dict[int, LossDifference]]:
+    warm: WarmStarts = NO_STARTS,
+    expected: int = 1,
+    check: bool = False,
+    kind: Kind = TRIPLET,
+) -> Chosen:
     """Choose rank (up to `most`) and prior precision by cross-validation, and fit all answers.
 
     Each combination is compared at its best temperature: what matters is how well the margins
-    discriminate, and with few answers a calibrated fit would be uninformative. Also returns, by
-    rank, the difference in held-out log-loss of one dimension more.
+    discriminate, and with few answers a calibrated fit would be uninformative. Fits start from
+    `previous` and from the starts in `warm`, near the `expected` rank and at the last precision.
+    Where there are no starts, and with `check` for one fold and for all answers, cold starts are
+    tried, too, with all precisions.
     """
     triplets.refuse_weights("the acquisition model")
-    table = _held_out(triplets, seed, most, mapper)
-    losses = {
-        key: np.logaddexp(0.0, -column / best_temperature(column)) for key, column in table.items()
-    }
-    rank, noise = min(losses, key=lambda key: float(losses[key].mean()))
-    column = table[rank, noise][model_independent]
-    pairs, count = as_pairs(triplets), len(triplets)
-    fits = map_embedding.fits_by_rank(pairs, count, noise, rank + 1, fine=True)
-    for start in () if previous is None else (previous.embedding, previous.wider):
-        # There may be several optima, and the previous one may be lower than that of a cold fit.
-        width = start.shape[1]
-        if width in fits:
-            warm = map_embedding.fitted(pairs, count, noise, start, fine=True)
-            fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
+    parts = split(triplets, seed)
+    table = _HeldOut(parts, triplets, warm, mapper, check)
+    least, noises = 1, NOISES
+    if warm.noise in NOISES and previous is not None and not check:
+        least, noises = max(1, min(expected, previous.embedding.shape[1]) - 1), (warm.noise,)
+    table.add(noises, least, most)
+    while table.best[0] == least and least > 1:
+        least -= 1
+        table.add(noises, least, least)
+    rank, noise = table.best
+    # Comparisons of one trial are predicted together: its share of correct ones counts once.
+    free = triplets.take(model_independent)
+    correct = 0.5 * (1.0 + np.sign(table.columns[rank, noise][model_independent]))
+    correct = free.trial_means(correct) if len(free) else correct
+    answers, count = as_trials(triplets), len(triplets)
+    known = () if previous is None else (previous.embedding, previous.wider)
+    fits = map_fits(
+        *(answers, count, noise, rank + 1, {start.shape[1]: start for start in known}),
+        fine=True,
+        least=rank,
+        cold=check,
+    )
     acquisition = AcquisitionModel(
         embedding=fits[rank][0],
         wider=fits[rank + 1][0],
         noise=noise,
-        accuracy=float(np.mean(0.5 * (1.0 + np.sign(column)))) if len(column) else 0.5,
-        judged=len(column),
+        accuracy=float(np.mean(correct)) if len(correct) else 0.5,
+        # So many triplets would be predicted as precisely by guessing.
+        judged=round(len(correct) * TRIPLET.guess_variance / kind.guess_variance),
     )
-    return acquisition, _steps(losses, most)
-
-
-def _steps(losses: dict[tuple[int, float], Floats], most: int) -> dict[int, LossDifference]:
-    """By rank: log-loss difference of one dimension more, each at its best prior precision."""
-    best = {
-        rank: min((losses[rank, noise] for noise in NOISES), key=lambda loss: float(loss.mean()))
-        for rank in range(1, most + 1)
+    starts = {
+        fold.part: replace(
+            warm.folds.get(fold.part, Starts()), map={**warm_starts, **table.starts(index, noise)}
+        )
+        for index, fold in enumerate(parts)
+        for warm_starts in (warm.folds.get(fold.part, Starts()).map,)
     }
-    return {rank: paired_difference(best[rank + 1], best[rank]) for rank in range(1, most)}
+    return Chosen(acquisition, table.steps(), replace(warm, folds=starts, noise=noise))
+
+
+class _HeldOut:
+    """Held-out margins of all answers, by rank and prior precision."""
+
+    def __init__(
+        self,
+        parts: Sequence[Fold],
+        triplets: Triplets,
+        warm: WarmStarts,
+        mapper: Mapper,
+        check: bool,
+    ) -> None:
+        self.parts, self.triplets, self.mapper = parts, triplets, mapper
+        self.columns: dict[tuple[int, float], Floats] = {}
+        self.losses: dict[tuple[int, float], Floats] = {}
+        self._starts = [warm.folds.get(fold.part, Starts()).map for fold in parts]
+        # One fold at a time is also fitted from a cold start.
+        self._cold = warm.checks % len(parts) if check and parts else None
+        self._fits: list[dict[tuple[int, float], Floats]] = [{} for _ in parts]
+
+    def add(self, noises: Sequence[float], least: int, most: int) -> None:
+        """Fit these ranks at these prior precisions, and predict what is held out."""
+        for noise in noises:
+            fitted = partial(self._fitted, noise, least, most)
+            found = list(self.mapper(fitted, range(len(self.parts))))
+            for rank in range(least, most + 1):
+                column = np.zeros(len(self.triplets))
+                for fold, done, fits in zip(self.parts, self._fits, found, strict=True):
+                    done[rank, noise] = fits[rank][0]
+                    column[fold.held] = margins(fits[rank][0], fold.test)
+                self.columns[rank, noise] = column
+                losses = log_losses(column, best_temperature(column))
+                self.losses[rank, noise] = self.triplets.trial_means(losses)
+
+    def _fitted(self, noise: float, least: int, most: int, index: int) -> dict[int, MapFit]:
+        fold, done = self.parts[index], self._fits[index]
+        # The same rank at another precision is nearer than that of the last audit.
+        near = {rank: z for (rank, _), z in done.items()}
+        return map_fits(
+            *(fold.answers, fold.count, noise, most, {**self._starts[index], **near}),
+            least=least,
+            cold=index == self._cold and least < most,
+        )
+
+    def starts(self, index: int, noise: float) -> dict[int, Floats]:
+        """Embeddings of one fold by rank, for the next audit."""
+        fits = self._fits[index]
+        return {rank: fits[rank, at] for rank, at in sorted(fits) if at == noise}
+
+    @property
+    def best(self) -> tuple[int, float]:
+        """Rank and prior precision with the lowest held-out log-loss."""
+        return min(sorted(self.losses), key=lambda key: float(self.losses[key].mean()))
+
+    def steps(self) -> dict[int, LossDifference]:
+        """By rank: log-loss difference of one dimension more, each at its best precision."""
+        best = {
+            rank: min(
+                (self.losses[at, noise] for at, noise in sorted(self.losses) if at == rank),
+                key=lambda loss: float(loss.mean()),
+            )
+            for rank in sorted({rank for rank, _ in self.losses})
+        }
+        return {
+            rank: paired_difference(best[rank + 1], best[rank]) for rank in best if rank + 1 in best
+        }
 
 
 def refitted(triplets: Triplets, last: AcquisitionModel) -> AcquisitionModel:
     """Refit after new answers, at the same rank and prior precision."""
     triplets.refuse_weights("the acquisition model")
-    pairs, count = as_pairs(triplets), len(triplets)
+    answers, count = as_trials(triplets), len(triplets)
     return AcquisitionModel(
-        embedding=map_embedding.fitted(pairs, count, last.noise, last.embedding, fine=True)[0],
-        wider=map_embedding.fitted(pairs, count, last.noise, last.wider, fine=True)[0],
+        embedding=map_embedding.fitted(answers, count, last.noise, last.embedding, fine=True)[0],
+        wider=map_embedding.fitted(answers, count, last.noise, last.wider, fine=True)[0],
         noise=last.noise,
         accuracy=last.accuracy,
         judged=last.judged,
     )
-
-
-def _held_out(triplets: Triplets, seed: int, most: int, mapper: Mapper) -> HeldOut:
-    """Held-out margins of all answers, by rank and prior precision."""
-    fold = folds(triplets, seed)
-    table = {(k, noise): np.zeros(len(triplets)) for k in range(1, most + 1) for noise in NOISES}
-
-    def predicted(part: int) -> HeldOut:
-        held, rest = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
-        if len(held) == 0 or len(rest) == 0:
-            return {}
-        pairs, test = as_pairs(triplets.take(rest)), triplets.take(held)
-        return {
-            (rank, noise): margins(fitted, test)
-            for noise in NOISES
-            for rank, (fitted, _) in map_embedding.fits_by_rank(
-                pairs, len(rest), noise, most, fine=False
-            ).items()
-        }
-
-    for part, columns in enumerate(mapper(predicted, range(FOLDS))):
-        for key, column in columns.items():
-            table[key][fold == part] = column
-    return table

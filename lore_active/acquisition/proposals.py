@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.acquisition.model import AcquisitionModel
-from lore_active.acquisition.selectors import Selector, SelectorState
+from lore_active.acquisition.state import Selector, SelectorState
+from lore_active.questions.kinds import TRIPLET
 from lore_active.questions.pool import Questions, keys
+from lore_active.questions.pool_of_kinds import grid_keys
 from lore_active.questions.question import Purpose
 
 # Coordinates of the acquisition model are in units of the temperature.
@@ -34,9 +36,14 @@ class Proposal:
     score: float
 
 
-def sides_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) -> list[Proposal]:
-    """Run a selection, and randomise the sides of its rows (anchor, left, right)."""
+def order_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) -> list[Proposal]:
+    """Run a selection, and draw the order in which the options of each row are displayed."""
     chosen = choose()
+    if chosen and len(chosen[0].row) > 3:
+        return [
+            replace(one, row=np.concatenate([one.row[:1], rng.permutation(one.row[1:])]))
+            for one in chosen
+        ]
     flips = rng.random(len(chosen)) < 0.5
     return [
         replace(proposal, row=proposal.row[[0, 2, 1]]) if flip else proposal
@@ -143,4 +150,5 @@ def _with_local(
 
 
 def _keys(rows: Questions, known: SelectorState) -> set[int]:
-    return {int(key) for key in keys(rows, known.n_objects)}
+    number = keys(rows, known.n_objects) if known.kind == TRIPLET else grid_keys(rows)
+    return {int(key) for key in number}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lore_active.registry import Entry, Registry
 
 if TYPE_CHECKING:
-    from lore_active.acquisition.selectors import Selector
+    from lore_active.acquisition.state import Selector
 
 SELECTORS: Registry[Selector] = Registry("selector")
 
@@ -43,6 +43,19 @@ for _entry in (
         methods="We selected the question whose answer would depend most on a further dimension: "
         "the largest variance that a further coordinate of each item would add to the predicted "
         "margin, weighted by the variance of the answer",
+    ),
+    Entry["Selector"](
+        "infotuple",
+        "Selects the questions whose answers carry the most information about their distances.",
+        "lore_active.acquisition.infotuple:InfoTupleSelector",
+        methods="For each anchor we selected, among random questions, the one with the largest "
+        "mutual information between its answer and its distances (InfoTuple; Canal, Fenu & "
+        "Rozell, 2020)",
+        references=(
+            "Canal, G., Fenu, S., & Rozell, C. (2020). Active ordinal querying for tuplewise "
+            "similarity learning. Proceedings of the AAAI Conference on Artificial Intelligence, "
+            "34(4), 3332–3340.",
+        ),
     ),
     Entry["Selector"](
         "random",

@@ -7,100 +7,32 @@ the predictions of interest, here the margins of random questions.
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
-from typing import Protocol
-
 import numpy as np
-from scipy.linalg import lapack
 
+from lore_active.acquisition import grids
+from lore_active.acquisition.block_candidates import BlockCandidates
 from lore_active.acquisition.candidates import Candidates, Gradients
-from lore_active.embedding import information
-from lore_active.embedding.covariance import MAX_COORDINATES, factored
-from lore_active.errors import InvalidParameter
-from lore_active.questions.pool import Questions, QuestionSource, draw
-from lore_active.reproducibility import one_thread
+from lore_active.acquisition.state import (
+    MAX_EXACT,
+    TARGETS,
+    Selection,
+    SelectorState,
+    coordinate_covariance,
+    covariance_blocks,
+    target_weights,
+)
+from lore_active.embedding.blocks import block_variances
+from lore_active.questions.kinds import TRIPLET
+from lore_active.questions.pool import Questions, draw
 from lore_active.types import Floats
 
-# Candidates scored for each batch, and random questions whose margins' variance is to be reduced.
+# Candidates scored for each batch.
 POOL = 4000
-TARGETS = 200
+# Random questions whose margins' variance is to be reduced, where items are many.
+TARGETS_PER_ITEM = 10
 # Scores can only decrease during a batch: after the first pass a shortlist is enough.
 SHORTLIST = 200
 SHORTLIST_EACH = 6
-
-
-@dataclass(frozen=True, eq=False)
-class SelectorState:
-    """Input of a selector: the acquisition model, and which questions are answered or pending.
-
-    Attributes
-    ----------
-    embedding : array of shape (n_objects, n_dimensions)
-        Coordinates of the items in the acquisition model.
-    temperature : float
-        Scale of the margins in the logistic likelihood.
-    answered : array of shape (n_answers, 3)
-        Rows (anchor, nearer, farther).
-    pending : array of shape (n_pending, 3)
-        Rows (anchor, left, right) that participants are working on.
-    taken : set of int
-        Keys of the questions that must not be selected.
-    source : QuestionSource
-        Where new questions come from.
-    """
-
-    embedding: Floats
-    temperature: float
-    answered: Questions
-    pending: Questions
-    taken: Set[int]
-    source: QuestionSource
-
-    @property
-    def n_objects(self) -> int:
-        """Number of items."""
-        return len(self.embedding)
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Output of a selector: rows (anchor, option, option) in order, and their scores."""
-
-    questions: Questions
-    scores: Floats
-
-
-class Selector(Protocol):
-    """Protocol of an acquisition function over questions.
-
-    Implementations pick questions for a model of at least one dimension, and draw all randomness
-    from the generator that is passed in.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name in configuration files."""
-        ...
-
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
-        """Select new questions.
-
-        Parameters
-        ----------
-        known : SelectorState
-            The acquisition model, and the questions that are answered, pending or taken.
-        count : int
-            How many questions to select.
-        rng : numpy.random.Generator
-            Source of all randomness.
-
-        Returns
-        -------
-        Selection
-            Up to `count` different questions, none of them taken.
-        """
-        ...
 
 
 class RandomSelector:
@@ -128,7 +60,8 @@ class UncertaintySelector:
     Examples
     --------
     >>> import numpy as np
-    >>> from lore_active.acquisition.selectors import SelectorState, UncertaintySelector
+    >>> from lore_active.acquisition.selectors import UncertaintySelector
+    >>> from lore_active.acquisition.state import SelectorState
     >>> from lore_active.questions.pool import AllQuestions
     >>> none = np.empty((0, 3), dtype=np.int64)
     >>> line = np.array([[0.0], [1.0], [2.1], [4.0]])
@@ -142,6 +75,8 @@ class UncertaintySelector:
 
     def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
+        if known.kind != TRIPLET:
+            return grids.uncertain(known, count, rng)
         rows = known.source.new(POOL, known.taken, rng)
         near, far = (
             np.linalg.norm(known.embedding[rows[:, 0]] - known.embedding[rows[:, k]], axis=1)
@@ -162,12 +97,13 @@ class FisherSelector:
     the covariance is updated as if the question had been answered, and pending questions count as
     answered, so that participants who are asked at the same time get different questions.
 
-    With more than 4,000 coordinates it falls back to `UncertaintySelector`.
+    With more than 1,000 coordinates the covariance is approximated by one block for each item.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lore_active.acquisition.selectors import FisherSelector, SelectorState
+    >>> from lore_active.acquisition.selectors import FisherSelector
+    >>> from lore_active.acquisition.state import SelectorState
     >>> from lore_active.questions.pool import AllQuestions
     >>> none = np.empty((0, 3), dtype=np.int64)
     >>> space = np.random.default_rng(1).normal(size=(6, 2))
@@ -181,13 +117,9 @@ class FisherSelector:
 
     def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        if known.embedding.size > MAX_COORDINATES:
-            return UncertaintySelector().pick(known, count, rng)
-        z = np.ascontiguousarray(known.embedding)
-        covariance = coordinate_covariance(known)
-        rows = known.source.new(POOL, known.taken, rng)
-        targets = self._targets(z, covariance, rng)
-        candidates = Candidates(z, covariance, targets, rows, known.temperature)
+        if known.kind != TRIPLET:
+            return grids.informative(known, count, rng)
+        candidates = self._candidates(known, rng)
         best_first = np.argsort(-candidates.scores(), kind="stable")
         candidates.narrow(best_first[: SHORTLIST + SHORTLIST_EACH * count], learn=count)
         rows = candidates.rows
@@ -201,37 +133,24 @@ class FisherSelector:
             candidates.learn(best)
         return Selection(rows[picked], np.array(scores))
 
-    @staticmethod
-    def _targets(z: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
-        """Gradients of random questions' margins times the covariance, scaled by their weights.
-
-        The weight φ(margin / deviation) / deviation is proportional to the rate at which the
-        expected size of an error in the margin's sign decreases with its variance.
-        """
+    def _candidates(
+        self, known: SelectorState, rng: np.random.Generator
+    ) -> Candidates | BlockCandidates:
+        z = np.ascontiguousarray(known.embedding)
+        if z.size > MAX_EXACT:
+            blocks = covariance_blocks(known)
+            rows = known.source.new(POOL, known.taken, rng)
+            targets = draw(len(z), TARGETS_PER_ITEM * len(z), rng)
+            asked, variances = Gradients(z, targets), np.empty(len(targets))
+            block_variances(asked.slopes, targets, blocks, variances)
+            weights = target_weights(asked.margins, variances)
+            return BlockCandidates(z, blocks, targets, weights, rows, known.temperature)
+        covariance = coordinate_covariance(known)
+        rows = known.source.new(POOL, known.taken, rng)
         asked = Gradients(z, draw(len(z), TARGETS, rng))
-        variances = np.maximum(asked.variances(covariance), 1e-12)
-        weight = np.exp(-0.5 * asked.margins**2 / variances) / np.sqrt(variances)
-        images = asked.through(covariance) * np.sqrt(weight / TARGETS)[:, np.newaxis]
-        return np.ascontiguousarray(images.T)
-
-
-def coordinate_covariance(known: SelectorState) -> Floats:
-    """Covariance of all coordinates: inverse of the expected information plus a weak prior.
-
-    The prior variance of a coordinate is the mean square of its axis. Without it the variance of
-    translations and rotations, which no answer can identify, would be infinite.
-    """
-    z = np.ascontiguousarray(known.embedding)
-    prior = 1.0 / np.maximum((z**2).mean(axis=0), 1e-12)
-    matrix = factored(z, (known.answered, known.pending), known.temperature, prior)
-    with one_thread():
-        _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
-    if failed:
-        raise InvalidParameter(
-            "The information matrix of the embedding is singular: its covariance is undefined."
-        )
-    information.mirror(matrix)
-    return matrix
+        weights = target_weights(asked.margins, asked.variances(covariance))
+        images = asked.through(covariance) * np.sqrt(weights / TARGETS)[:, np.newaxis]
+        return Candidates(z, covariance, np.ascontiguousarray(images.T), rows, known.temperature)
 
 
 class AnchorBalance:

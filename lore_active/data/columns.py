@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from lore_active.data.headers import (
     ANSWER,
     FIRST,
+    LEFT_OUT,
     NAMES,
     PARTICIPANT,
     QUESTION,
     ROLES,
-    SET_ASIDE,
     SHOWN,
     SIMULATED,
     SIMULATED_MARKS,
@@ -53,7 +53,7 @@ class AnswerTable:
     """Rows of three cells as in a file or data frame, and the location of each row.
 
     names: the same cells as labels, if the source has both numbers and labels. labels: labels of
-    the numbered items, by number. set_aside: number of omitted rows (practice, catch trials,
+    the numbered items, by number. left_out: number of omitted rows (practice, catch trials,
     skipped questions, excluded participants). simulated_left_out: number of omitted rows of
     simulated participants. kept: indices of these rows in the source, if not all. kind: "answers"
     if the names of the columns say which option is nearer, "questions" if they say only what was
@@ -67,7 +67,7 @@ class AnswerTable:
     weights: Any = None
     labels: tuple[str, ...] | None = None
     names: Any = None
-    set_aside: int = 0
+    left_out: int = 0
     simulated_left_out: int = 0
     kept: NDArray[np.int64] | None = None
     kind: Literal["answers", "questions", "rows"] = "rows"
@@ -78,7 +78,7 @@ class AnswerTable:
     @property
     def omitted(self) -> int:
         """Number of rows of the source that are not in the table."""
-        return self.set_aside + self.simulated_left_out
+        return self.left_out + self.simulated_left_out
 
     def place(self, row: int) -> str:
         """Describe the location of a row for an error message."""
@@ -132,7 +132,7 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
         sheet.lines,
         _weights(sheet, kept, total),
         names=_names(sheet, at, kept, total),
-        set_aside=int(real.sum()) - len(kept),
+        left_out=int(real.sum()) - len(kept),
         simulated_left_out=int((~real).sum()),
         kept=kept if len(kept) < total else None,
         kind="questions" if roles == QUESTION else "answers",
@@ -205,7 +205,7 @@ def _judgements(sheet: Sheet, total: int) -> NDArray[np.bool_]:
     """Which rows are similarity judgements, of real or simulated participants."""
     names = [normal(name) for name in sheet.header]
     keep = np.ones(total, dtype=bool)
-    for column, marks in SET_ASIDE.items():
+    for column, marks in LEFT_OUT.items():
         if column in names:
             cells = _cells(sheet, names.index(column), total).tolist()
             keep &= np.array([_mark(cell) not in marks for cell in cells], dtype=bool)
@@ -217,10 +217,10 @@ def _real(sheet: Sheet, total: int, simulated: bool) -> NDArray[np.bool_]:
     names = [normal(name) for name in sheet.header]
     if simulated or SIMULATED not in names:
         return np.ones(total, dtype=bool)
-    return by_people(_cells(sheet, names.index(SIMULATED), total))
+    return not_simulated(_cells(sheet, names.index(SIMULATED), total))
 
 
-def by_people(cells: NDArray[Any]) -> NDArray[np.bool_]:
+def not_simulated(cells: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows are not marked as answers of simulated participants."""
     return np.array([_mark(cell) not in SIMULATED_MARKS for cell in cells.tolist()], dtype=bool)
 

@@ -101,6 +101,31 @@ class Triplets:
         )
 
     @property
+    def n_trials(self) -> int:
+        """Number of trials: that of rows, unless some trials carry several comparisons."""
+        return len(np.unique(self.trial)) if self.compound else len(self)
+
+    @property
+    def compound(self) -> bool:
+        """Whether some trials carry several different comparisons."""
+        trials = len(np.unique(self.trial))
+        if trials == len(self):
+            return False
+        # An answer that counts several times is repeated with its trial.
+        columns = (self.trial, self.anchor, self.nearer, self.farther)
+        return len(np.unique(np.column_stack(columns), axis=0)) > trials
+
+    def trial_means(self, values: Floats) -> Floats:
+        """Mean over the comparisons of each trial; the values if each is a trial of its own.
+
+        Comparisons of one trial are not independent, so standard errors go by trial.
+        """
+        if not self.compound:
+            return values
+        trial = np.unique(self.trial, return_inverse=True)[1]
+        return np.asarray(np.bincount(trial, weights=values) / np.bincount(trial))
+
+    @property
     def weighted(self) -> bool:
         """Whether any answer has a weight other than 1."""
         return bool((self.weight != 1.0).any())
@@ -221,6 +246,9 @@ def as_triplets(
     ['c', 'b']
     """
     if isinstance(source, Triplets):
+        same_items = n_objects is None or n_objects == source.n_objects
+        if same_items and sample_weight is None and labels is None and y is None:
+            return source
         rows = np.column_stack([source.anchor, source.nearer, source.farther])
         weights = source.weight if source.weighted else None
         table = AnswerTable(

@@ -20,10 +20,10 @@ from lore_active.data.columns import (
     AnswerTable,
     Sheet,
     answers_in,
-    by_people,
     is_header,
     named_or_three,
     names_a_column,
+    not_simulated,
     refuse_only_simulated,
 )
 from lore_active.data.frames import sheet_of
@@ -172,7 +172,7 @@ def _without_simulated(table: AnswerTable, marks: NDArray[Any]) -> AnswerTable:
             f"The array {SIMULATED!r} of {table.name} has shape {marks.shape}, but 'triplets' has "
             f"{table.rows.shape}."
         )
-    real = by_people(marks)
+    real = not_simulated(marks)
     kept = np.flatnonzero(real)
     left_out = len(real) - len(kept)
     if left_out and not len(kept):

@@ -43,10 +43,12 @@ PARTICIPANT = (
     *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
 )
 # Rows with these cells are omitted: they are not similarity judgements that a model should fit.
-SET_ASIDE = {
+LEFT_OUT = {
     "purpose": ("practice", "catch"),
     "samplealg": ("check", "catch", "practice"),
     "excluded": ("1", "true"),
+    "removed": ("1", "true"),
+    # `removed` in files of earlier versions.
     "takenout": ("1", "true"),
 }
 # Marks rows that were answered by simulated participants.

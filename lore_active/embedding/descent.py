@@ -6,6 +6,7 @@ import numpy as np
 
 from lore_active.embedding.algebra import add_scaled, combined, inner, norm_of, principal, rotated
 from lore_active.embedding.kernels import gradient_at, loss_at
+from lore_active.embedding.quasi_newton import MAX_HALVINGS, MEMORY, quasi_newton_direction
 from lore_active.jit import kernel
 from lore_active.types import Floats, Indices
 
@@ -14,13 +15,10 @@ from lore_active.types import Floats, Indices
 EARLY_STOP_STRIDE = 10
 EARLY_STOP_PATIENCE = 5.0
 # Quasi-Newton refinement begins once the rank has been unchanged for REFINE_PATIENCE iterations
-# and the stationarity residual is below REFINE_FROM. It stores REFINE_MEMORY steps, halves a step
-# at most REFINE_HALVINGS times, and ends when the smallest singular value falls below
-# REFINE_COLLAPSE times its initial value.
+# and the stationarity residual is below REFINE_FROM. It ends when the smallest singular value falls
+# below REFINE_COLLAPSE times its initial value.
 REFINE_PATIENCE = 5
 REFINE_FROM = 0.3
-REFINE_MEMORY = 8
-REFINE_HALVINGS = 12
 REFINE_COLLAPSE = 0.3
 # Added to a singular value in the derivative of the penalty, which is infinite at zero.
 SLOPE_FLOOR = 1e-6
@@ -112,10 +110,9 @@ def refine(
     g = full_gradient(x, grad, scale, basis, lam, power)
     slope = penalty_slope(scale, lam, power)
     residual = np.sqrt(inner(g, g)) / norm_of(slope)
-    steps = np.empty((REFINE_MEMORY, items, columns))
-    gradient_changes = np.empty((REFINE_MEMORY, items, columns))
-    rho = np.empty(REFINE_MEMORY)
-    alpha = np.empty(REFINE_MEMORY)
+    steps = np.empty((MEMORY, items, columns))
+    gradient_changes = np.empty((MEMORY, items, columns))
+    rho = np.empty(MEMORY)
     stored = 0
     initial_scale = 1.0 / curvature
     iterations = 0
@@ -126,24 +123,13 @@ def refine(
                 break
             checkpoint = objective
         iterations += 1
-        direction = combined(g, -2.0, g)
-        oldest = max(0, stored - REFINE_MEMORY)
-        for q in range(stored - 1, oldest - 1, -1):
-            m = q % REFINE_MEMORY
-            alpha[m] = rho[m] * inner(steps[m], direction)
-            add_scaled(direction, -alpha[m], gradient_changes[m])
-        add_scaled(direction, initial_scale - 1.0, direction)
-        for q in range(oldest, stored):
-            m = q % REFINE_MEMORY
-            add_scaled(
-                direction, alpha[m] - rho[m] * inner(gradient_changes[m], direction), steps[m]
-            )
+        direction = quasi_newton_direction(g, steps, gradient_changes, rho, stored, initial_scale)
         decrease = inner(direction, g)
         if not decrease < 0.0:
             break
         length = 1.0
         taken = False
-        for _ in range(REFINE_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             new = combined(x, length, direction)
             new_scale, new_basis = principal(new)
             if new_scale[columns - 1] > weakest:
@@ -159,7 +145,7 @@ def refine(
             break
         grad = gradient_at(new, first, second, distance, pair_gradient)
         new_g = full_gradient(new, grad, new_scale, new_basis, lam, power)
-        m = stored % REFINE_MEMORY
+        m = stored % MEMORY
         steps[m] = combined(new, -1.0, x)
         gradient_changes[m] = combined(new_g, -1.0, g)
         step_curvature = inner(steps[m], gradient_changes[m])

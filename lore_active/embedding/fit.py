@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lore_active.embedding.lift import lifted, steepest_directions, trimmed
-from lore_active.embedding.pairs import Pairs
+from lore_active.embedding.pairs import Pairs, sampled
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.types import Floats
 
@@ -17,6 +17,13 @@ COLD_SPREAD = 5.0**0.5
 # that the answers support can collapse before the coordinates have formed.
 EASE_PENALTY = 1.0 / 3.0
 EASE_TOLERANCE = 0.1
+# With many answers, a sample of them is fitted first, to this tolerance: of at least MIN_SAMPLE
+# answers and SAMPLE_PER_ITEM / λ per item, so that it does not have too many dimensions at that λ.
+# It has to be a small part of all answers to be worth it.
+MIN_SAMPLE = 300_000
+SAMPLE_PER_ITEM = 1.5
+MAX_SAMPLED = 0.34
+SAMPLE_TOLERANCE = 1e-2
 
 
 def fit(
@@ -34,7 +41,18 @@ def fit(
     With `certify`, the result cannot be improved by adding a dimension (nor by removing one, if
     the settings say `trim`). Without it, only the solve is run: for a refit after a few new
     answers, from a certified solution.
+
+    A cold fit of very many answers starts from that of a sample of them, in which dimensions are
+    added. With fewer answers a further dimension fits more noise, so one that does not lower the
+    objective of the sample would not lower that of all answers.
     """
+    if start is None and certify:
+        count = max(MIN_SAMPLE, SAMPLE_PER_ITEM / settings.lam * pairs.n_objects)
+        if count <= MAX_SAMPLED * len(pairs.near):
+            rough = replace(settings, tolerance=max(SAMPLE_TOLERANCE, settings.tolerance))
+            first = fit(sampled(pairs, int(count)), rough)
+            final = solve(pairs, first.embedding, settings, first.curvature)
+            return replace(final, iterations=first.iterations + final.iterations)
     point = spectral_start(pairs, settings) if start is None else start
     iterations = 0
     if start is None or start.shape[1] >= settings.n_components:

@@ -87,7 +87,9 @@ def gradients(
 
 
 @kernel
-def spread(slopes: Floats, indices: Indices64, covariance: Floats, variances: Floats) -> None:
+def margin_variances(
+    slopes: Floats, indices: Indices64, covariance: Floats, variances: Floats
+) -> None:
     """Variance of each margin, by the delta method."""
     for t in range(slopes.shape[0]):
         total = 0.0
@@ -101,12 +103,21 @@ def spread(slopes: Floats, indices: Indices64, covariance: Floats, variances: Fl
 
 @kernel
 def images(slopes: Floats, indices: Indices64, matrix: Floats, out: Floats) -> None:
-    """out[t] = gradient t times a matrix: slopes[t] @ matrix[indices[t]]."""
+    """out[t] = gradient t times a matrix: slopes[t] @ matrix[indices[t]].
+
+    A question has three items, so entries come by threes: each pass over the columns adds three
+    rows of the matrix, in order, and writes the sum once.
+    """
     for t in range(slopes.shape[0]):
-        out[t] = 0.0
-        for x in range(slopes.shape[1]):
-            for column in range(matrix.shape[1]):
-                out[t, column] += slopes[t, x] * matrix[indices[t, x], column]
+        row = out[t]
+        row[:] = 0.0
+        for x in range(0, slopes.shape[1], 3):
+            first, second, third = slopes[t, x], slopes[t, x + 1], slopes[t, x + 2]
+            m, n, o = matrix[indices[t, x]], matrix[indices[t, x + 1]], matrix[indices[t, x + 2]]
+            for column in range(row.shape[0]):
+                total = row[column] + first * m[column]
+                total += second * n[column]
+                row[column] = total + third * o[column]
 
 
 @kernel

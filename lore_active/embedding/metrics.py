@@ -1,4 +1,4 @@
-"""Quality of an embedding: accuracy on answers, and error relative to a known space."""
+"""Quality of an embedding: margins, accuracy and objective on answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.kernels import SMOOTHING
 from lore_active.embedding.solver import SolverSettings
 from lore_active.types import Floats
-
-# Tikhonov term of the alignment: keeps it defined when a dimension is empty.
-ALIGNMENT_RIDGE = 1e-3
 
 
 def margins(embedding: Floats, triplets: Any) -> Floats:
@@ -42,28 +39,3 @@ def triplet_accuracy(embedding: Floats, triplets: Any) -> float:
     answers = as_triplets(triplets, n_objects=len(embedding))
     margin = margins(embedding, answers)
     return float(np.average(0.5 * (1.0 + np.sign(margin)), weights=answers.weight))
-
-
-def aligned(embedding: Floats, space: Floats) -> Floats:
-    """Linear least-squares map of the embedding onto the known space."""
-    centred = embedding - embedding.mean(axis=0)
-    centre = space.mean(axis=0)
-    square = centred.T @ centred + ALIGNMENT_RIDGE * np.eye(centred.shape[1])
-    return np.asarray(centred @ np.linalg.solve(square, centred.T @ (space - centre)) + centre)
-
-
-def procrustes_distance(embedding: Floats, space: Floats) -> float:
-    """Normalised Procrustes distance: residual of the alignment over the embedding's norm."""
-    size = np.linalg.norm(embedding - embedding.mean(axis=0))
-    residual = np.linalg.norm(space - aligned(embedding, space))
-    return float(residual / size) if size > 0 else float("inf")
-
-
-def psnr(embedding: Floats, space: Floats) -> float:
-    """Peak signal-to-noise ratio of the aligned embedding, in decibels."""
-    fitted = aligned(embedding, space)
-    error = np.linalg.norm(fitted - space)
-    peak = float(fitted.max())
-    if error == 0.0:
-        return float("inf")
-    return float(20.0 * np.log10(peak / error)) if peak > 0 else float("-inf")

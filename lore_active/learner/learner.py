@@ -1,4 +1,4 @@
-"""`Learner`: the ask-and-tell interface to an adaptive triplet experiment. No I/O and no clock.
+"""`Learner`: the ask-and-tell interface to an adaptive experiment. No I/O and no clock.
 
 One module, though long: it is the whole public interface of the learner, each method a few lines
 over the modules that do the work.
@@ -9,31 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition import proposals
 from lore_active.acquisition.local import LocalSelector
-from lore_active.acquisition.selectors import FisherSelector, Selector, SelectorState
+from lore_active.acquisition.selectors import FisherSelector
+from lore_active.acquisition.state import Selector, SelectorState
 from lore_active.data.comparisons import MAX_ITEMS, Triplets, as_triplets
+from lore_active.data.row_table import NOTHING
 from lore_active.embedding import metrics
 from lore_active.embedding.solver import Solution, SolverSettings
 from lore_active.errors import InvalidParameter
-from lore_active.learner import updates
-from lore_active.learner.cadence import AUDIT_GROWTH, FIRST_AUDIT, REFIT_EVERY, REFIT_SHARE
+from lore_active.learner import cadence, updates
+from lore_active.learner.cadence import Work, first_audit
 from lore_active.learner.history import History
 from lore_active.learner.model import Estimate, Model, item_covariances
+from lore_active.learner.pending_audit import AuditResult, PendingAudit
 from lore_active.learner.running_counts import RunningCounts
-from lore_active.questions.pool import AllQuestions, QuestionSource
-from lore_active.questions.question import (
-    Answer,
-    Purpose,
-    Question,
-    Side,
-)
-from lore_active.rank.cross_validation import Audit
+from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.questions.kinds import kind as kind_by_label
+from lore_active.questions.pool import AllQuestions, Questions, QuestionSource
+from lore_active.questions.pool_of_kinds import AllGrids
+from lore_active.questions.question import Answer, Purpose, Question, Side
+from lore_active.rank.audit import Audit
+from lore_active.rank.comparison import NO_STARTS, WarmStarts
 from lore_active.rank.significance import Proportion, wilson
 from lore_active.reproducibility import warn_if_not_portable
 from lore_active.stopping.rules import (
@@ -43,7 +45,12 @@ from lore_active.stopping.rules import (
     StoppingRule,
     findings,
 )
-from lore_active.stopping.smallest_dimension import FurtherDimensionRule
+from lore_active.stopping.sensitivity import Sensitivity, sensitivity
+from lore_active.stopping.smallest_dimension import (
+    PERSISTENCE,
+    FurtherDimensionRule,
+    SmallestDimension,
+)
 from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import Verdict, verdict
 from lore_active.types import Floats, Mapper
@@ -73,7 +80,7 @@ class Learner:
     selector : Selector, optional
         Acquisition function that selects the active questions; `FisherSelector` by default.
     stopping : StoppingRule, optional
-        Rule behind `decision`; `RankSettled` by default.
+        Rule behind `decision`; `SmallestDimension` by default.
     min_random : float, default 0.10
         Minimum random share: the share of uniformly random questions that remains when the
         acquisition model predicts well. Accuracy is estimated from these questions.
@@ -81,12 +88,14 @@ class Learner:
         Share of the active batches that are selected with an acquisition model of one dimension
         more, until the evidence against that dimension is clear.
     source : QuestionSource, optional
-        Where questions come from; all possible triplets by default.
+        Where questions come from; all possible ones by default.
     lam : float, optional
         Weight λ of the rank penalty in every published fit; chosen by cross-validation by default.
     mapper : callable, optional
         Runs the independent fits of an audit, like the built-in `map`. The `map` method of an
         executor runs them in parallel, with bitwise identical results.
+    kind : Kind or str, default "triplet"
+        What is asked, such as "rank-2-of-8"; see `Kind`.
 
     Raises
     ------
@@ -115,6 +124,14 @@ class Learner:
     (1, True)
     >>> learner.decision.stop
     False
+
+    Questions can carry more than one comparison:
+
+    >>> grids = Learner(n_objects=20, seed=7, kind="rank-2-of-8")
+    >>> [question] = grids.ask()
+    >>> grids.tell(question.id, chosen=question.options[:2])
+    >>> len(question.options), len(grids.answers[0].comparisons)
+    (8, 13)
     """
 
     def __init__(
@@ -128,9 +145,16 @@ class Learner:
         source: QuestionSource | None = None,
         lam: float | None = None,
         mapper: Mapper = map,
+        kind: Kind | str = TRIPLET,
     ) -> None:
+        self.kind = kind if isinstance(kind, Kind) else kind_by_label(kind)
         if not 4 <= n_objects <= MAX_ITEMS:
             raise InvalidParameter(f"n_objects is {n_objects}, but must be from 4 to {MAX_ITEMS}.")
+        if n_objects < self.kind.items:
+            raise InvalidParameter(
+                f"n_objects is {n_objects}, but a question of the kind {self.kind.label!r} shows "
+                f"{self.kind.items} items."
+            )
         for name, share in (
             ("min_random", min_random),
             ("exploration_share", exploration_share),
@@ -143,23 +167,32 @@ class Learner:
         self.n_objects = int(n_objects)
         self.seed = int(seed)
         self.selector: Selector = FisherSelector() if selector is None else selector
-        rule: StoppingRule = RankSettled()
+        rule: StoppingRule = SmallestDimension()
         self.stopping = rule if stopping is None else stopping
         self.min_random = float(min_random)
         self.exploration_share = float(exploration_share)
-        self.source: QuestionSource = AllQuestions(self.n_objects) if source is None else source
+        every: QuestionSource = AllQuestions(self.n_objects)
+        if self.kind != TRIPLET:
+            every = AllGrids(self.n_objects, self.kind)
+        self.source = every if source is None else source
         self.lam = lam
         self.mapper = mapper
-        self._history = History(self.n_objects, self.seed)
+        self._history = History(self.n_objects, self.seed, self.kind)
         self._asks = 0
         self._excluded: set[str] = set()
         self._model: Model | None = None
+        self._warm: WarmStarts = NO_STARTS
         self._version = 0
         self._forget()
 
     # ---- asking ---------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, pending: Iterable[int] | None = None) -> list[Question]:
+    def ask(
+        self,
+        n: int = 1,
+        pending: Iterable[int] | None = None,
+        participant: str | None = None,
+    ) -> list[Question]:
         """Select and record the next questions.
 
         Parameters
@@ -170,11 +203,15 @@ class Learner:
             Ids of the questions that participants are working on; by default all questions that
             were asked but not answered or skipped. The selector treats pending questions as
             answered. Other unanswered questions may be asked again.
+        participant : str, optional
+            Who will be asked. Once half of all questions have been answered, each may be asked of
+            several participants, but not of this one again. If it is not given, the caller must
+            see to it that nobody gets a question twice.
 
         Returns
         -------
         list of Question
-            In the order in which they should be asked. Fewer than `n` only when no new question
+            In the order in which they should be asked. Fewer than `n` only when no question
             remains.
 
         Raises
@@ -182,21 +219,18 @@ class Learner:
         InvalidParameter
             If `n` is less than 1.
         """
-        seed = (self.seed, self._asks)
-        asked = []
-        for proposal in self.proposal(n, pending)():
-            anchor, left, right = (int(item) for item in proposal.row)
-            asked.append(
-                self._record(anchor, left, right, proposal.purpose, proposal.score, seed, None)
-            )
-        return asked
+        return [self.record(question) for question in self.proposal(n, pending, participant)()]
 
     def proposal(
-        self, n: int = 1, pending: Iterable[int] | None = None
-    ) -> Callable[[], list[proposals.Proposal]]:
+        self,
+        n: int = 1,
+        pending: Iterable[int] | None = None,
+        participant: str | None = None,
+    ) -> Callable[[], list[Question]]:
         """Prepare a selection without recording it, to be run later or in another thread.
 
-        Used to verify a recorded selection. It advances the random state exactly as `ask` does.
+        It advances the random state exactly as `ask` does. Pass the questions to `record` when they
+        are asked, under ids of your own if you like.
 
         Parameters
         ----------
@@ -204,11 +238,13 @@ class Learner:
             How many questions to select.
         pending : iterable of int, optional
             As in `ask`.
+        participant : str, optional
+            As in `ask`.
 
         Returns
         -------
         callable
-            Computes, when it is called, the list of proposals that `ask` would record now.
+            Computes, when it is called, the list of questions that `ask` would record now.
 
         Raises
         ------
@@ -218,18 +254,56 @@ class Learner:
         if n < 1:
             raise InvalidParameter(f"n is {n}, but must be 1 or more.")
         rng = np.random.default_rng([self.seed, self._asks, 1])
-        self._asks += 1
-        out = self._history.out() if pending is None else sorted(set(pending))
-        known = self._selector_state(out, self._history.taken(out))
-        return partial(proposals.sides_drawn, self._chooser(n, known, rng), rng)
+        draw, self._asks = self._asks, self._asks + 1
+        history, model = self._history, self._model
+        out = history.out() if pending is None else sorted({history.index(one) for one in pending})
+        taken = history.taken(out, self.source.asks_again, participant)
+        choose = self._chooser(n, self._selector_state(out, taken), rng)
+        first = history.next_id
 
-    def repeat(self, query: int) -> Question:
-        """Record an earlier question again with the options swapped, to measure consistency.
+        def select() -> list[Question]:
+            drawn = enumerate(proposals.order_drawn(choose, rng), first)
+            return [
+                _question(self.kind, number, chosen, model, (self.seed, draw))
+                for number, chosen in drawn
+            ]
+
+        return select
+
+    def record(self, question: Question) -> Question:
+        """Record a question that `proposal` selected, before anything else is learned.
 
         Parameters
         ----------
-        query : int
+        question : Question
+            As it was selected; it may have another id.
+
+        Returns
+        -------
+        Question
+            The same question.
+
+        Raises
+        ------
+        InvalidParameter
+            If the id is negative or that of another question.
+        """
+        self._history.enter(question)
+        self._history.note("ask")
+        self._predict(question)
+        return question
+
+    def repeat(self, question: int, id: int | None = None) -> Question:
+        """Record an earlier question again with its options in the reverse order.
+
+        Agreement of the two answers measures consistency.
+
+        Parameters
+        ----------
+        question : int
             Id of the earlier question.
+        id : int, optional
+            Id of the new question; the next number by default.
 
         Returns
         -------
@@ -240,22 +314,33 @@ class Learner:
         ------
         UnknownQuestion
             If there is no question with this id.
+        InvalidParameter
+            If the new id is negative or that of another question.
         """
-        old = self.query(query)
-        return self._record(
-            old.anchor, old.right, old.left, "repeat", 0.0, (self.seed, self._asks), old.id
-        )
+        old = self.question(question)
+        row = _row(old.anchor, old.options[::-1])
+        return self._issue(id, proposals.Proposal(row, "repeat", 0.0), old.id)
 
-    def issue(self, anchor: int, left: int, right: int, purpose: Purpose = "random") -> Question:
+    def issue(
+        self,
+        anchor: int | None,
+        options: Sequence[int],
+        purpose: Purpose = "random",
+        id: int | None = None,
+    ) -> Question:
         """Record a question that was selected elsewhere.
 
         Parameters
         ----------
-        anchor, left, right : int
-            Three different items.
+        anchor : int or None
+            The item that the options are compared with; None for the odd one out.
+        options : sequence of int
+            Items shown as options, in the order in which they are shown.
         purpose : str, default "random"
             What the question is for. "random" and "cover" claim that the choice did not depend on
             a model: answers to these questions are used to estimate accuracy.
+        id : int, optional
+            Id of the question; the next number by default.
 
         Returns
         -------
@@ -263,11 +348,35 @@ class Learner:
 
         Raises
         ------
-        InvalidTriplets
-            If the items are not three different items of this learner.
+        InvalidTriplets or InvalidParameter
+            If these are not as many different items of this learner as its kind of question has, or
+            if the id is negative or that of another question.
         """
-        as_triplets([[anchor, left, right]], n_objects=self.n_objects)
-        return self._record(anchor, left, right, purpose, 0.0, (self.seed, self._asks), None)
+        if self.kind == TRIPLET:
+            as_triplets([[anchor, *options]], n_objects=self.n_objects)
+        self.kind.check_question(anchor, options)
+        for item in options if anchor is None else (anchor, *options):
+            if not 0 <= item < self.n_objects:
+                raise InvalidParameter(
+                    f"The question shows item {item}, but there are {self.n_objects} items, "
+                    f"numbered 0 to {self.n_objects - 1}."
+                )
+        return self._issue(id, proposals.Proposal(_row(anchor, options), purpose, 0.0))
+
+    def _issue(
+        self, id: int | None, chosen: proposals.Proposal, repeats: int | None = None
+    ) -> Question:
+        number = self._history.next_id if id is None else int(id)
+        seed = (self.seed, self._asks)
+        return self.record(_question(self.kind, number, chosen, self._model, seed, repeats))
+
+    def _predict(self, question: Question) -> None:
+        """Note what the model predicted for a question when it was asked."""
+        if not question.version or self._model is None:
+            self._counts.predict(None)
+            return
+        places = self._model.prediction(question.kind, question.anchor, question.options)[1]
+        self._counts.predict(question.margin, places)
 
     def _chooser(
         self, n: int, known: SelectorState, rng: np.random.Generator
@@ -290,45 +399,23 @@ class Learner:
             ),
         )
 
-    def _record(
-        self,
-        anchor: int,
-        left: int,
-        right: int,
-        purpose: Purpose,
-        score: float,
-        seed: tuple[int, int],
-        repeats: int | None,
-    ) -> Question:
-        model = self._model
-        query = Question(
-            id=len(self._history.asked),
-            anchor=anchor,
-            left=left,
-            right=right,
-            purpose=purpose,
-            score=score,
-            version=0 if model is None else model.version,
-            seed=seed,
-            margin=0.0 if model is None else model.margin(anchor, left, right),
-            repeats=repeats,
-        )
-        self._history.enter(query)
-        self._history.note("ask")
-        self._counts.predict(query.margin if query.version else None)
-        return query
-
     # ---- answers --------------------------------------------------------------------------------
 
-    def tell(self, query: int, side: Side, participant: str | None = None) -> None:
+    def tell(
+        self,
+        question: int,
+        chosen: Side | Sequence[int],
+        participant: str | None = None,
+    ) -> None:
         """Record the answer to a question; answers may arrive late and in any order.
 
         Parameters
         ----------
-        query : int
+        question : int
             Id of the question.
-        side : {"left", "right"}
-            The option that was chosen as nearer to the anchor.
+        chosen : sequence of int, or {"left", "right"}
+            The options that were chosen, in the order in which they were: those nearer to the
+            anchor, or the odd one out. Of a triplet, "left" or "right" will do.
         participant : str, optional
             Who answered; needed for `exclude`.
 
@@ -339,16 +426,22 @@ class Learner:
         AlreadyAnswered
             If the question has been answered before.
         InvalidParameter
-            If `side` is neither "left" nor "right".
+            If these are not as many different options of the question as can be chosen.
         """
-        self._append(self._history.tell(query, side, participant))
+        if isinstance(chosen, str):
+            asked = self.question(question)
+            if self.kind != TRIPLET or chosen not in ("left", "right"):
+                allowed = "'left' or 'right'" if self.kind == TRIPLET else "a list of items"
+                raise InvalidParameter(f"chosen is {chosen!r}, but must be {allowed}.")
+            chosen = [asked.left if chosen == "left" else asked.right]
+        self._append(self._history.tell(question, chosen, participant))
 
-    def skip(self, query: int) -> None:
+    def skip(self, question: int) -> None:
         """Record that a question will not be answered, so that it may be asked again.
 
         Parameters
         ----------
-        query : int
+        question : int
             Id of the question.
 
         Raises
@@ -358,7 +451,7 @@ class Learner:
         AlreadyAnswered
             If the question has been answered.
         """
-        self._history.skip(query)
+        self._history.skip(question)
 
     def add(self, triplets: Any, participant: str | None = None) -> None:
         """Add imported answers, which were not given to questions of this learner.
@@ -367,7 +460,8 @@ class Learner:
         ----------
         triplets : array-like, data frame, file path or Triplets
             Rows (anchor, nearer, farther) of item numbers; see `as_triplets`. An answer of weight
-            3 counts as three answers; weights must be whole numbers.
+            3 counts as three answers; weights must be whole numbers. Comparisons of one trial stay
+            together.
         participant : str, optional
             Who gave these answers.
 
@@ -379,8 +473,18 @@ class Learner:
         imported = as_triplets(triplets, n_objects=self.n_objects, labels=()).repeated(
             "Learner.add"
         )
-        for a, i, j in zip(imported.anchor, imported.nearer, imported.farther, strict=True):
-            self._append(Answer(None, int(a), int(i), int(j), participant))
+        _, first, numbers, sizes = np.unique(
+            imported.trial, return_index=True, return_inverse=True, return_counts=True
+        )
+        base, compound = len(self._history.given), imported.compound
+        for row in np.lexsort((np.arange(len(numbers)), first[numbers])):
+            a, i, j = (
+                int(column[row]) for column in (imported.anchor, imported.nearer, imported.farther)
+            )
+            # A trial is numbered by its first comparison.
+            shared = compound and sizes[numbers[row]] > 1
+            trial = base + int(first[numbers[row]]) if shared else None
+            self._append(Answer(None, a, (i, j), (i,), participant, trial=trial))
 
     def _append(self, answer: Answer) -> None:
         self._history.add(answer)
@@ -417,26 +521,47 @@ class Learner:
 
     # ---- learning -------------------------------------------------------------------------------
 
-    def due(self, resting: bool = False) -> Literal["audit", "refit"] | None:
+    def due(
+        self,
+        resting: bool = False,
+        auditing: bool = False,
+        changed: bool = False,
+        deserted: bool = False,
+    ) -> Work | None:
         """Say which computation is due.
 
         Parameters
         ----------
         resting : bool, default False
-            Whether audits should be postponed because the last one took long. Refits are not.
+            Whether audits should be postponed because the last one took long. Refits are not, and
+            neither is the first audit.
+        auditing : bool, default False
+            Whether an audit that was started has not been finished: no other is due then.
+        changed : bool, default False
+            Whether participants were excluded or restored, or imported answers added or removed:
+            the next audit does not wait for more answers then.
+        deserted : bool, default False
+            Whether no participant is left to give more answers: a refit does not wait for them
+            then.
 
         Returns
         -------
         {"audit", "refit"} or None
             "audit" once there are two answers per item, and then after every 8 % more answers;
-            "refit" after 10 new answers, or 1 % of all answers if that is more.
+            "refit" after 10 new answers, or 1 % of all answers if that is more. Answers that
+            carry more than a triplet count for more, except in percentages.
         """
-        count = len(self._counts)
-        if not self._audits:
-            return "audit" if count >= FIRST_AUDIT * self.n_objects else None
-        if count >= AUDIT_GROWTH * self._audits[-1].answers and not resting:
-            return "audit"
-        return "refit" if self.unfitted >= max(REFIT_EVERY, REFIT_SHARE * count) else None
+        return cadence.due(
+            len(self._counts),
+            self.unfitted,
+            self._audits[-1].answers if self._audits else None,
+            self.n_objects,
+            resting=resting,
+            auditing=auditing,
+            changed=changed,
+            deserted=deserted,
+            kind=self.kind,
+        )
 
     def audit(self) -> Audit:
         """Estimate rank and λ by cross-validation over ranks, and publish the fit as a new model.
@@ -451,8 +576,43 @@ class Learner:
         InvalidParameter
             If there are no answers yet.
         """
+        return self.finish_audit(self.start_audit())
+
+    def start_audit(self) -> PendingAudit:
+        """Start an audit of the answers so far, to be run beside the learner.
+
+        Returns
+        -------
+        PendingAudit
+            Its method `run` does the work, in any thread; then pass it to `finish_audit`.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are no answers yet.
+        """
+        pending = self._audit_of_now()
+        self._history.note("start")
+        return pending
+
+    def finish_audit(self, pending: PendingAudit) -> Audit:
+        """Take in an audit that was started earlier, and publish a new model of all answers.
+
+        It must be the last audit that was started, and no participant may have been excluded or
+        restored since.
+
+        Parameters
+        ----------
+        pending : PendingAudit
+            As returned by `start_audit`; it is run now unless it has been.
+
+        Returns
+        -------
+        Audit
+        """
+        result = pending.run()
         self._history.note("audit")
-        return self._audit()
+        return self._take_in(result)
 
     def refit(self) -> None:
         """Fit all answers at the rank and λ of the last audit, and publish a new model.
@@ -467,26 +627,28 @@ class Learner:
         self._history.note("refit")
         self._refit()
 
-    def _audit(self) -> Audit:
+    def _audit_of_now(self) -> PendingAudit:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
-        audit, acquisition = updates.audited(
-            triplets,
-            self._counts.model_independent,
-            self.seed,
-            self._audits,
-            self._model,
-            self.lam,
-            self.mapper,
+        return PendingAudit(
+            *(triplets, self._counts.model_independent, self.seed, self._audits, self._model),
+            *(self._warm, self.lam, self.mapper, self.stopping, self.kind),
         )
+
+    def _take_in(self, result: AuditResult) -> Audit:
+        audit = result.audit
         self._audits.append(audit)
-        self._publish(audit.solution, acquisition)
-        rule = self.stopping
-        if isinstance(rule, FurtherDimensionRule) and rule.can_change(self._progress):
-            # The decision depends on the test, and questions on neither: so it comes last.
-            test = updates.tested(triplets, audit, acquisition, rule.smallest_dimension, self.seed)
-            audit = self._audits[-1] = replace(audit, further=test)
+        self._warm = result.warm
+        triplets = self._triplets()
+        if self._model is not None and triplets is not None and len(self._counts) > audit.answers:
+            # Answers have come since the audit was started.
+            self._publish(
+                updates.refitted(triplets, audit, self._model),
+                acquisition_model.refitted(triplets, result.acquisition),
+            )
+        else:
+            self._publish(audit.solution, result.acquisition)
         return audit
 
     def _refit(self) -> None:
@@ -530,8 +692,9 @@ class Learner:
             aligned=empty if model is None else model.aligned,
             spectrum=np.zeros(0) if model is None else model.singular_values,
             evidence=() if last is None else last.evidence,
-            progressive=self.progressive,
+            prequential=self.prequential,
             ceiling=self.ceiling,
+            sensitivity=self.sensitivity,
         )
 
     def uncertainty(self) -> Floats | None:
@@ -541,25 +704,18 @@ class Learner:
         -------
         array of shape (n_objects, rank, rank), or None
             One covariance matrix for each item, relative to the other items; None before the first
-            audit, at rank 0, and where there are too many coordinates.
+            audit and at rank 0.
         """
         if self._model is None:
             return None
         return item_covariances(self._selector_state([], set()))
 
     @property
-    def progressive(self) -> Proportion:
-        """Share of recent random questions predicted correctly before their answers were used.
-
-        A question without a prediction (no dimension reported, or a tie) counts one half.
-        """
-        return self._counts.progressive
-
-    @property
     def prequential(self) -> Proportion:
-        """Prequential accuracy: like `progressive`, over the questions with a prediction only.
+        """Prequential accuracy: recent random questions predicted before their answers were used.
 
-        It omits random questions that were asked while no dimension was reported, and ties.
+        The share predicted correctly, of those with a prediction: it omits questions that were
+        asked while no dimension was reported, and ties.
         """
         return self._counts.prequential
 
@@ -580,14 +736,43 @@ class Learner:
         return self._counts.ceiling
 
     @property
+    def sensitivity(self) -> Sensitivity | None:
+        """The smallest share of a further dimension that is ruled out, and the ranks that are not.
+
+        None unless the stopping rule tests for a further dimension and has tested the current rank.
+        """
+        rule = self.stopping
+        if not isinstance(rule, FurtherDimensionRule):
+            return None
+        share = rule.share(self.n_objects)
+        return sensitivity(self._audits, rule.evidence, share, PERSISTENCE)
+
+    @property
     def decision(self) -> Decision:
         """The decision of the stopping rule, with its criteria."""
         return self.stopping.decide(self._progress)
 
+    def decided_by(self, rule: StoppingRule) -> Decision:
+        """What another stopping rule would decide on the same audits.
+
+        Parameters
+        ----------
+        rule : StoppingRule
+            A rule that needs no other tests than the learner's own.
+
+        Returns
+        -------
+        Decision
+        """
+        return rule.decide(self._progress)
+
     @property
     def _progress(self) -> Progress:
         seen = len(self._counts.items)
-        return Progress(self.n_objects, len(self._counts), seen, self._audits, self.held_out)
+        return Progress(
+            *(self.n_objects, len(self._counts), seen, self._audits, self.held_out),
+            bits=self.kind.bits,
+        )
 
     @property
     def findings(self) -> Findings | None:
@@ -597,13 +782,13 @@ class Learner:
     @property
     def verdict(self) -> Verdict:
         """The stage of the study: a headline, an explanation and the criteria that apply."""
-        decision, given, count = self.decision, len(self._history.given), len(self._counts)
+        decision, given, count = self.decision, self._history.n_answers, len(self._counts)
         return verdict(
             Collection(
                 answers=given,
                 counted=count,
                 not_counted=((given - count, "do not count"),),
-                until_first=FIRST_AUDIT * self.n_objects - count,
+                until_first=first_audit(self.n_objects, self.kind) - count,
                 budget="the budget is used up" * (decision.stop and not decision.settled),
             ),
             findings(decision, self._audits),
@@ -619,10 +804,19 @@ class Learner:
 
     @property
     def exploration_now(self) -> float:
-        """Current exploration share at rank + 1; at most 0.1 once the rank is clear."""
+        """Current exploration share at rank + 1; at most 0.1 once the rank is clear or settled.
+
+        While a further dimension has been found, or the reported rank is above that at which the
+        acquisition model predicts best, all: the questions are to place that dimension.
+        """
+        known, model = self.sensitivity, self._model
+        if known is not None and known.found is not None:
+            return 1.0
+        if model is not None and model.rank > model.acquisition.embedding.shape[1]:
+            return 1.0
         return (
             min(self.exploration_share, EXPLORATION_WHEN_CLEAR)
-            if CLEAR.clear(self._audits)
+            if CLEAR.clear(self._audits) or self.decision.settled
             else self.exploration_share
         )
 
@@ -630,11 +824,12 @@ class Learner:
     def _local(self) -> proposals.Local | None:
         """Questions among neighbours, where the stopping rule is about a further dimension."""
         rule = self.stopping
-        if not isinstance(rule, FurtherDimensionRule):
+        # Random questions are not selected by anything.
+        if not isinstance(rule, FurtherDimensionRule) or self.selector.name == "random":
             return None
-        return proposals.Local(LocalSelector(rule.smallest_dimension), LOCAL_SHARE)
+        return proposals.Local(LocalSelector(rule.share(self.n_objects)), LOCAL_SHARE)
 
-    def query(self, query: int) -> Question:
+    def question(self, question: int) -> Question:
         """Look up a question by its id.
 
         Raises
@@ -642,15 +837,15 @@ class Learner:
         UnknownQuestion
             If there is no question with this id.
         """
-        return self._history.query(query)
+        return self._history.question(self._history.index(question))
 
-    def knows(self, query: int) -> bool:
+    def knows(self, question: int) -> bool:
         """Whether there is a question with this id."""
-        return 0 <= query < len(self._history.asked)
+        return self._history.knows(question)
 
-    def answered(self, query: int) -> bool:
+    def answered(self, question: int) -> bool:
         """Whether this question has been answered."""
-        return self._history.answered(query)
+        return self._history.answered(question)
 
     @property
     def model(self) -> Model | None:
@@ -658,9 +853,9 @@ class Learner:
         return self._model
 
     @property
-    def queries(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question, ...]:
         """All questions asked so far."""
-        return tuple(map(self._history.query, range(len(self._history.asked))))
+        return tuple(map(self._history.question, range(len(self._history.asked))))
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -693,6 +888,8 @@ class Learner:
             pending=self._history.rows(out),
             taken=taken,
             source=self.source,
+            kind=self.kind,
+            trials=self._counts.trials,
         )
 
     def objective(self, embedding: Floats) -> float:
@@ -730,28 +927,68 @@ class Learner:
     def _count(self, answer: Answer) -> None:
         """Count an answer, unless its participant is excluded."""
         if answer.participant is None or answer.participant not in self._excluded:
-            query = None if answer.query is None else self._history.query(answer.query)
-            self._counts.count(answer, query, self._history.number_of(answer.participant))
+            question = None if answer.question is None else self.question(answer.question)
+            self._counts.count(answer, question, self._history.number_of(answer.participant))
 
     def _forget(self) -> None:
         """Reset everything that was computed from answers; the history is kept."""
-        self._counts = RunningCounts()
+        self._counts = RunningCounts(self._history.index, self.kind)
         self._audits: list[Audit] = []
+        self._warm = NO_STARTS
         self._model = None
         self._version = 0
 
     def _rebuild(self) -> None:
         """Replay all events with the current exclusions."""
         self._forget()
+        started: PendingAudit | None = None
         for kind, which in self._history.events():
             if kind == "ask":
-                query, model = self._history.query(which), self._model
-                self._counts.predict(
-                    None if model is None else model.margin(query.anchor, query.left, query.right)
-                )
+                question, model = self._history.question(which), self._model
+                if model is None:
+                    self._counts.predict(None)
+                else:
+                    self._counts.predict(
+                        *model.prediction(question.kind, question.anchor, question.options)
+                    )
             elif kind == "answer":
                 self._count(self._history.answer(which))
-            elif len(self._counts) and kind == "audit":
-                self._audit()
-            elif len(self._counts) and self._audits:
+            elif not len(self._counts):
+                continue
+            elif kind == "start":
+                started = self._audit_of_now()
+            elif kind == "audit":
+                # In snapshots of earlier versions, audits have no start of their own.
+                self._take_in((started or self._audit_of_now()).run())
+                started = None
+            elif self._audits:
                 self._refit()
+
+
+def _row(anchor: int | None, options: Sequence[int]) -> Questions:
+    return np.array([NOTHING if anchor is None else anchor, *options], dtype=np.int64)
+
+
+def _question(
+    kind: Kind,
+    number: int,
+    chosen: proposals.Proposal,
+    model: Model | None,
+    seed: tuple[int, int],
+    repeats: int | None = None,
+) -> Question:
+    """A question with the margin that a model predicts for it."""
+    first, *options = (int(item) for item in chosen.row)
+    anchor = first if kind.has_anchor else None
+    return Question(
+        id=number,
+        anchor=anchor,
+        options=tuple(options),
+        purpose=chosen.purpose,
+        score=chosen.score,
+        version=0 if model is None else model.version,
+        seed=seed,
+        margin=0.0 if model is None else model.prediction(kind, anchor, options)[0],
+        repeats=repeats,
+        kind=kind,
+    )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lore_active.acquisition.model import AcquisitionModel
-from lore_active.acquisition.selectors import SelectorState, coordinate_covariance
+from lore_active.acquisition.state import SelectorState, coordinate_covariance, covariance_blocks
 from lore_active.embedding.covariance import MAX_COORDINATES
-from lore_active.rank.cross_validation import RankEvidence
+from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.rank.audit import RankEvidence
 from lore_active.rank.significance import Proportion
 from lore_active.reproducibility import one_thread
+from lore_active.stopping.sensitivity import Sensitivity
 from lore_active.types import Floats
+
+# Margin, and the places of the options predicted to be chosen (none for triplets).
+Prediction = tuple[float, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,30 @@ class Model:
         near = float(np.linalg.norm(z[anchor] - z[left]))
         return float(np.linalg.norm(z[anchor] - z[right])) - near
 
+    def prediction(self, kind: Kind, anchor: int | None, options: Sequence[int]) -> Prediction:
+        """The predicted margin of a question, and the places of the options to be chosen.
+
+        The margin of a triplet is `margin`. Of other kinds it is the difference between the
+        distances of the nearest option that is not picked and the last one that is; of the odd one
+        out, between those of the nearest two pairs.
+        """
+        if kind == TRIPLET:
+            assert anchor is not None
+            left, right = options
+            return self.margin(anchor, left, right), ()
+        if self.rank == 0:
+            return 0.0, ()
+        z = self.embedding
+        if anchor is None:
+            # The distance opposite each option: that of the pair without it.
+            a, b, c = (z[item] for item in options)
+            distance = np.linalg.norm([b - c, c - a, a - b], axis=1)
+        else:
+            distance = np.linalg.norm(z[list(options)] - z[anchor], axis=1)
+        nearest = np.argsort(distance, kind="stable")
+        margin = float(distance[nearest[kind.pick]] - distance[nearest[kind.pick - 1]])
+        return margin, tuple(nearest[: kind.pick].tolist())
+
 
 def sign_aligned(embedding: Floats, previous: Floats | None) -> Floats:
     """Flip principal axes to match the previous version; else, largest coordinates positive."""
@@ -72,15 +102,18 @@ def procrustes_aligned(embedding: Floats, previous: Floats | None) -> Floats:
 
 
 def item_covariances(known: SelectorState) -> Floats | None:
-    """Covariance of each item's coordinates (items × rank × rank); None for too many coordinates.
+    """Covariance of each item's coordinates (items × rank × rank); None without dimensions.
 
     Translations and rotations, which no answer can identify, are projected out: the ellipses show
-    the uncertainty of an item relative to the others.
+    the uncertainty of an item relative to the others. For too many coordinates the covariance is
+    approximated by one block for each item, which knows of no translations or rotations.
     """
     z = known.embedding
     items, rank = z.shape
-    if rank == 0 or z.size > MAX_COORDINATES:
+    if rank == 0:
         return None
+    if z.size > MAX_COORDINATES:
+        return covariance_blocks(known)
     covariance = coordinate_covariance(known)
     free = []
     for k in range(rank):
@@ -121,10 +154,12 @@ class Estimate:
         Singular values of the embedding.
     evidence : tuple of RankEvidence
         Held-out log-loss of every rank in the last audit.
-    progressive : Proportion
-        Accuracy on recent random questions, predicted before the answers were used.
+    prequential : Proportion
+        Prequential accuracy: recent random questions, predicted before the answers were used.
     ceiling : float or None
         Noise ceiling; None until enough questions have been repeated.
+    sensitivity : Sensitivity or None
+        What is known about further dimensions; None unless the stopping rule tests for them.
 
     Examples
     --------
@@ -143,5 +178,6 @@ class Estimate:
     aligned: Floats
     spectrum: Floats
     evidence: tuple[RankEvidence, ...]
-    progressive: Proportion
+    prequential: Proportion
     ceiling: float | None
+    sensitivity: Sensitivity | None = None

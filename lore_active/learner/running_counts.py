@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.data.row_table import NOTHING, RowTable
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.significance import Proportion, wilson
 
@@ -15,40 +17,52 @@ from lore_active.rank.significance import Proportion, wilson
 WINDOW = 200
 # Minimum number of repeated questions for a noise ceiling.
 MIN_REPEATS = 10
+# Imported trials are numbered downwards from here: below the numbers of single comparisons.
+IMPORTED_TRIALS = -(2**40)
 
 
 class RunningCounts:
     """Counts that are updated answer by answer, and rebuilt when exclusions change.
 
-    `items` is the set of items that occur in an answer.
+    `index` gives the index of a question, in the order in which they were asked, by its id. `items`
+    is the set of items that occur in an answer. The length is the number of answers, or trials;
+    `rows` are their comparisons, of which a triplet is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: Callable[[int], int], kind: Kind = TRIPLET) -> None:
+        self._index = index
+        self.kind = kind
         self.items: set[int] = set()
-        # By question: the margin predicted when it was asked (NaN: there was no model), and whether
-        # the left option was chosen.
+        self._answers = 0
+        # By question: the margin predicted when it was asked (NaN: there was no model), and the
+        # places of the options that were chosen. Of kinds other than triplets, whose margin does
+        # not say it, also the places of those that were predicted.
         self._predictions = RowTable(np.float64)
-        self._left = RowTable(np.int8)
+        self._places = RowTable((np.int8, (kind.pick,)))
+        self._predicted = RowTable((np.int8, (kind.pick,)))
         self._rows = RowTable((np.int64, 3))
-        # Of each row: its trial, which is the question asked, and its participant.
+        # Of each row: its trial, which is the index of the question, and its participant.
         self._trials = RowTable(np.int64)
         self._participants = RowTable(np.int64)
         self._model_independent = RowTable(np.bool_)
-        self._hits: deque[float] = deque(maxlen=WINDOW)
-        self._predicted: deque[float] = deque(maxlen=WINDOW)
+        # Whether the latest random questions with a prediction were predicted correctly.
+        self._correct: deque[bool] = deque(maxlen=WINDOW)
         self._agreed = 0
         self._repeated = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._answers
 
-    def predict(self, margin: float | None) -> None:
-        """Record the margin that the current model, if any, predicts for the next question.
+    def predict(self, margin: float | None, places: Sequence[int] | None = None) -> None:
+        """Record what the current model, if any, predicts for the next question.
 
-        Called for every question in the order in which they are asked.
+        `places` are those of the options that it predicts to be chosen; of triplets, the margin
+        says it. Called for every question in the order in which they are asked.
         """
         self._predictions.append(np.nan if margin is None else margin)
-        self._left.append(NOTHING)
+        self._places.append(NOTHING)
+        if self.kind != TRIPLET:
+            self._predicted.append(tuple(places) if places else NOTHING)
 
     @property
     def predictions(self) -> NDArray[np.float64]:
@@ -58,41 +72,74 @@ class RunningCounts:
     @predictions.setter
     def predictions(self, margins: NDArray[np.float64]) -> None:
         self._predictions.extend(margins)
-        self._left.extend(np.full(len(margins), NOTHING))
+        self._places.extend(np.full((len(margins), self.kind.pick), NOTHING))
 
-    def count(self, answer: Answer, query: Question | None, participant: int = NOTHING) -> None:
+    @property
+    def predicted(self) -> NDArray[np.int8]:
+        """Places of the options predicted to be chosen, of kinds other than triplets."""
+        return self._predicted.rows
+
+    @predicted.setter
+    def predicted(self, places: NDArray[np.int8]) -> None:
+        self._predicted.extend(places)
+
+    def count(self, answer: Answer, question: Question | None, participant: int = NOTHING) -> None:
         """Count an answer for the fit, for the accuracy and for the consistency.
 
         `participant` is the number of the participant, if any.
         """
-        if query is not None and query.purpose == "catch":
+        if question is not None and question.purpose == "catch":
             return
-        row = (answer.anchor, answer.nearer, answer.farther)
-        self.items.update(row)
-        # Imported answers, which have no question, are trials of their own.
-        self._trials.append(-1 - len(self._rows) if query is None else query.id)
-        self._participants.append(participant)
-        self._rows.append(row)
-        self._model_independent.append(query is None or query.purpose in ("cover", "random"))
-        if query is None:
-            return
-        chose_left = answer.nearer == query.left
-        self._left.rows[query.id] = chose_left
-        margin = float(self.predictions[query.id])
-        if query.purpose == "random" and not np.isnan(margin):
-            right = 0.5 if margin == 0.0 else float((margin > 0.0) == chose_left)
-            self._hits.append(right)
-            if margin != 0.0:
-                self._predicted.append(right)
-        before = NOTHING if query.repeats is None else int(self._left.rows[query.repeats])
-        if before != NOTHING:
-            # Sides were swapped: agreeing means choosing the other side.
-            self._agreed += bool(before) != chose_left
-            self._repeated += 1
+        rows = answer.comparisons
+        # Imported comparisons, which have no question, are trials of their own or share one.
+        trial, before = -1 - len(self._rows), None
+        if question is not None:
+            trial = self._index(question.id)
+        elif answer.trial is not None:
+            trial = IMPORTED_TRIALS - answer.trial
+            before = int(self._trials.rows[-1]) if len(self._trials) else None
+        self._answers += trial != before
+        free = question is None or question.purpose in ("cover", "random")
+        for row in rows:
+            self.items.update(row)
+            self._trials.append(trial)
+            self._participants.append(participant)
+            self._rows.append(row)
+            self._model_independent.append(free)
+        if question is not None:
+            self._compare(answer, question)
+
+    def _compare(self, answer: Answer, question: Question) -> None:
+        """Count whether the answer was predicted, and whether it agrees with an earlier one."""
+        places = [question.options.index(item) for item in answer.chosen]
+        index = self._index(question.id)
+        self._places.rows[index] = places
+        if question.purpose == "random" and (expected := self._expected(index)) is not None:
+            self._correct.append(self._same(expected, places))
+        if question.repeats is not None:
+            before = self._places.rows[self._index(question.repeats)].tolist()
+            if before[0] != NOTHING:
+                # The options are shown in the reverse order.
+                self._agreed += self._same([self.kind.options - 1 - one for one in before], places)
+                self._repeated += 1
+
+    def _expected(self, index: int) -> list[int] | None:
+        """Places of the options predicted to be chosen; None without a prediction."""
+        margin = float(self.predictions[index])
+        if margin == 0.0 or np.isnan(margin):
+            return None
+        if self.kind == TRIPLET:
+            return [0 if margin > 0.0 else 1]
+        places: list[int] = self._predicted.rows[index].tolist()
+        return places if places[0] != NOTHING else None
+
+    def _same(self, one: list[int], other: list[int]) -> bool:
+        """Whether two answers to the same question are the same."""
+        return one == other if self.kind.ordered else sorted(one) == sorted(other)
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The answers as rows (anchor, nearer, farther)."""
+        """The answers as comparisons (anchor, nearer, farther)."""
         return self._rows.rows
 
     @property
@@ -111,19 +158,22 @@ class RunningCounts:
         return self._model_independent.rows
 
     @property
-    def progressive(self) -> Proportion:
-        """Share of recent random questions predicted correctly before their answers were used."""
-        return wilson(float(sum(self._hits)), len(self._hits))
-
-    @property
     def prequential(self) -> Proportion:
-        """The same over the questions with a prediction: at least one dimension, and no tie."""
-        return wilson(float(sum(self._predicted)), len(self._predicted))
+        """Share of recent random questions predicted correctly before their answers were used.
+
+        Of those with a prediction: at least one dimension was reported, and it is not a tie.
+        """
+        return wilson(float(sum(self._correct)), len(self._correct))
 
     @property
     def ceiling(self) -> float | None:
-        """Noise ceiling: accuracy of a perfect model, from the consistency of repeated answers."""
+        """Noise ceiling: accuracy of a perfect model, from the consistency of repeated answers.
+
+        With m possible answers, of which one is the most probable (p) and the others equally
+        probable, two answers agree with probability p² + (1 − p)² / (m − 1).
+        """
         if self._repeated < MIN_REPEATS:
             return None
-        agreement = self._agreed / self._repeated
-        return float(0.5 * (1.0 + np.sqrt(max(0.0, 2.0 * agreement - 1.0))))
+        agreement, ways = self._agreed / self._repeated, self.kind.answers
+        beyond = max(0.0, (ways - 1.0) * (ways * agreement - 1.0))
+        return float((1.0 + np.sqrt(beyond)) / ways)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +15,26 @@ from lore_active.embedding import map as map_embedding
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.learner.model import Model, procrustes_aligned, sign_aligned
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank import evidence
-from lore_active.rank.cross_validation import LAMBDAS, Audit, compare
-from lore_active.rank.further_dimension import FurtherDimension, further_dimensions
+from lore_active.rank.audit import Audit
+from lore_active.rank.comparison import NO_STARTS, WarmStarts
+from lore_active.rank.cross_validation import LAMBDAS, compare
+from lore_active.rank.further_dimension import (
+    Decisive,
+    FurtherDimension,
+    further_dimensions,
+)
 from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
+from lore_active.trials.stages import as_trials
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
 # The acquisition model may have at least this many dimensions.
 MIN_ASKED = 2
-# Sizes of a further dimension that are tested beside the one that the stopping rule is about.
-SENSITIVITY_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
+# Sizes of a further dimension that are tested beside the one that the stopping rule is about and
+# its half and quarter, which tell a weaker dimension from one of that size.
+SENSITIVITY_SHARES = (0.1, 0.2, 0.35, 0.5)
 
 
 def audited(
@@ -34,80 +43,111 @@ def audited(
     seed: int,
     audits: Sequence[Audit],
     previous: Model | None,
+    warm: WarmStarts = NO_STARTS,
     lam: float | None = None,
     mapper: Mapper = map,
-) -> tuple[Audit, AcquisitionModel]:
-    """Cross-validate all answers; return the audit and the new acquisition model.
+    marginal_likelihood: bool = True,
+    kind: Kind = TRIPLET,
+    decisive: Decisive | None = None,
+) -> tuple[Audit, AcquisitionModel, WarmStarts]:
+    """Cross-validate all answers: the audit, the new acquisition model, and what they leave.
 
-    Ranks near that of the last audit are tried first. With `lam`, only that λ is used.
+    Ranks near that of the last audit are tried first, from the starts in `warm`. With `lam`, only
+    that λ is used. Marginal likelihoods of the neighbouring ranks are optional, because they take
+    long for many items. With `decisive`, ranks are raised where earlier audits found a dimension.
     """
     lambdas = LAMBDAS if lam is None else (lam,)
     last = audits[-1].rank if audits else None
-    compared = compare(triplets, seed, 1 if last is None else last, lambdas, mapper)
+    check = warm.check_due(len(triplets))
+    compared = compare(triplets, seed, 1 if last is None else last, lambdas, mapper, warm)
     most = min(max(compared.best + 1, MIN_ASKED), triplets.n_objects - 2)
-    acquisition, steps = acquisition_model.chosen(
+    chosen = acquisition_model.chosen(
         triplets,
         model_independent,
         seed,
         most,
         None if previous is None else previous.acquisition,
         mapper,
+        compared.warm,
+        compared.best,
+        check,
+        kind,
     )
+    acquisition = chosen.acquisition
+
+    def solved(rank: int, at: float) -> Solution | None:
+        """The fit of all answers from the previous model, or a cold one if its objective is lower.
+
+        There may be several optima, and neither start need find the lowest.
+        """
+        if rank == 0:
+            return None
+        near = None
+        if previous is not None and previous.rank == rank:
+            near = _solved(triplets, previous.embedding, at)
+        if near is not None and near.rank == rank and not check:
+            return near
+        cold = compared.solved(rank, at)
+        fits = [fit for fit in (cold, near) if fit is not None and fit.rank == rank]
+        return min(fits, key=lambda fit: fit.objective) if fits else cold
+
     audit = compared.audit(
-        supported=acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM)
+        supported=acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM),
+        solved=solved,
+        found=() if decisive is None else found_beyond(audits, decisive),
     )
-    below, above = evidence.log_bayes_factors(
-        triplets, audit.rank, (acquisition.embedding, acquisition.wider)
-    )
-    audit = replace(
-        audit,
-        solution=_lowest(triplets, audit, previous),
-        map_above=steps.get(audit.rank),
-        log_bayes_below=below,
-        log_bayes_above=above,
-    )
-    return audit, acquisition
+    audit = replace(audit, map_above=chosen.steps.get(audit.rank))
+    if marginal_likelihood:
+        below, above = evidence.log_bayes_factors(
+            triplets, audit.rank, (acquisition.embedding, acquisition.wider)
+        )
+        audit = replace(audit, log_bayes_below=below, log_bayes_above=above)
+    used = tuple(sorted({audit.lam, compared.judged[audit.rank].lam}))
+    return audit, acquisition, replace(chosen.warm, rank=audit.rank, lambdas=used)
+
+
+def found_beyond(audits: Sequence[Audit], decisive: Decisive) -> set[int]:
+    """Ranks beyond which a dimension of interest was found, when they were tested last."""
+    latest: dict[int, tuple[FurtherDimension, ...]] = {}
+    for audit in audits:
+        for rank, tests in ((audit.rank, audit.further), (audit.rank - 1, audit.fewer)):
+            if tests:
+                latest[rank] = tests
+    return {rank for rank, tests in latest.items() if any(map(decisive.found, tests))}
 
 
 def tested(
-    triplets: Triplets, audit: Audit, acquisition: AcquisitionModel, share: float, seed: int
+    triplets: Triplets,
+    rank: int,
+    acquisition: AcquisitionModel,
+    decisive: Decisive,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[FurtherDimension, ...]:
-    """Test for a further dimension of the given share, and of others for the sensitivity.
+    """Test for a further dimension of the share of interest, and of others for the sensitivity.
 
     Empty where no further dimension could be identified.
     """
-    rank = audit.rank
     if not 1 <= rank <= triplets.n_objects - 3:
         return ()
-    pairs, count = as_pairs(triplets), len(triplets)
+    answers, count = as_trials(triplets), len(triplets)
     fits = map_embedding.fits_by_rank(
-        pairs, count, acquisition.noise, rank + 1, fine=True, least=rank
+        answers, count, acquisition.noise, rank + 1, fine=True, least=rank
     )
     for start in (acquisition.embedding, acquisition.wider):
         width = start.shape[1]
         if width in fits:
-            warm = map_embedding.fitted(pairs, count, acquisition.noise, start, fine=True)
+            warm = map_embedding.fitted(answers, count, acquisition.noise, start, fine=True)
             fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
     return further_dimensions(
         triplets,
         fits[rank][0],
-        sorted({share, *SENSITIVITY_SHARES}),
+        sorted({decisive.share / 4, decisive.share / 2, decisive.share, *SENSITIVITY_SHARES}),
         seed + count,
-        precision=acquisition.noise,
         wider=fits[rank + 1][0],
+        decisive=decisive,
+        progress=progress,
     )
-
-
-def _lowest(triplets: Triplets, audit: Audit, previous: Model | None) -> Solution | None:
-    """The audit's fit, or one that starts from the previous model if its objective is lower.
-
-    There may be several optima, and a cold fit need not find the lowest.
-    """
-    if audit.solution is None or previous is None or previous.rank != audit.rank:
-        return audit.solution
-    warm = _solved(triplets, previous.embedding, audit.lam)
-    lower = warm.rank == audit.rank and warm.objective < audit.solution.objective
-    return warm if lower else audit.solution
 
 
 def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:

@@ -1,1 +1,1 @@
-"""Questions: the data types, and the pool of questions that may be asked."""
+"""Questions: their kinds, the data types, and the pool of questions that may be asked."""

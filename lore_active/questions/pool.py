@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Questions = NDArray[np.int64]
+# Share of all questions that must have been answered before any is asked of further participants:
+# the information about a question is that of a model, and new questions correct it.
+ASK_AGAIN_FROM = 0.5
 
 
 def keys(questions: Questions, n_objects: int) -> NDArray[np.int64]:
@@ -75,6 +78,13 @@ def draw(n_objects: int, count: int, rng: np.random.Generator) -> Questions:
 class QuestionSource(Protocol):
     """Protocol of a source of new questions."""
 
+    def asks_again(self, answered: int) -> bool:
+        """Whether questions that were answered may be asked of other participants.
+
+        `answered` is the number of different questions that have been answered.
+        """
+        ...
+
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
         ...
@@ -98,6 +108,10 @@ class AllQuestions:
 
     def __init__(self, n_objects: int) -> None:
         self._items = n_objects
+
+    def asks_again(self, answered: int) -> bool:
+        """Whether half of all questions have been answered, so that few new ones are left."""
+        return answered >= ASK_AGAIN_FROM * count_possible(self._items)
 
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""
@@ -142,6 +156,10 @@ class PooledQuestions:
         number, first = np.unique(keys(rows, n_objects), return_index=True)
         self._rows = np.asarray(rows[first], dtype=np.int64)
         self._keys = number
+
+    def asks_again(self, answered: int) -> bool:
+        """Never: recorded answers that were used up would count twice."""
+        return False
 
     def new(self, count: int, taken: Set[int], rng: np.random.Generator) -> Questions:
         """Up to `count` different random questions whose keys are not taken."""

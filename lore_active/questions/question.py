@@ -1,15 +1,12 @@
-"""A question, its answer, and the errors that concern them."""
+"""A question of any kind, its answer, and the errors that concern them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lore_active.errors import InvalidParameter, LoreError
+from lore_active.questions.kinds import TRIPLET, Comparison, Kind
 
 Side = Literal["left", "right"]
 Purpose = Literal["cover", "random", "active", "repeat", "catch"]
@@ -26,16 +23,22 @@ class AlreadyAnswered(LoreError, ValueError):
     """A second answer to the same question."""
 
 
+class NotATriplet(LoreError, AttributeError):
+    """An attribute that only triplet questions and their answers have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A triplet question, with the record of how it was selected.
+    """A question, with the record of how it was selected.
 
     Attributes
     ----------
     id : int
-        Number of the question within its learner, from 0.
-    anchor, left, right : int
-        The items: is the anchor more like the left or the right option?
+        Number of the question: within its learner, from 0, unless the caller chose another.
+    anchor : int or None
+        The item that the options are compared with; None for the odd one out.
+    options : tuple of int
+        Items shown as options, in the order in which they are shown.
     purpose : {"cover", "random", "active", "repeat", "catch"}
         Why it is asked: coverage design, uniformly random, selected by the acquisition function,
         an earlier question again, or a question with a known answer.
@@ -46,10 +49,15 @@ class Question:
     seed : tuple of int
         Seed of the learner, and number of the call to `ask`.
     margin : float
-        Predicted margin d(anchor, right) − d(anchor, left); positive if left is predicted to be
-        nearer.
+        Predicted margin. Of a triplet d(anchor, right) − d(anchor, left), positive if left is
+        predicted to be nearer; of other kinds, by how much the nearest option that would not be
+        picked is predicted to be farther than the last one that would be.
     repeats : int or None
         Id of the question that it repeats.
+    kind : Kind
+        What is asked.
+
+    Triplet questions also have `left` and `right`, their two options.
 
     Examples
     --------
@@ -57,23 +65,35 @@ class Question:
     >>> [question] = Learner(n_objects=4, seed=1).ask()
     >>> question.id, question.purpose, question.version
     (0, 'cover', 0)
+    >>> question.options == (question.left, question.right), question.kind.label
+    (True, 'triplet')
     >>> question.side_of(question.right)
     'right'
     """
 
     id: int
-    anchor: int
-    left: int
-    right: int
+    anchor: int | None
+    options: tuple[int, ...]
     purpose: Purpose
     score: float
     version: int
     seed: tuple[int, int]
     margin: float
     repeats: int | None = None
+    kind: Kind = TRIPLET
+
+    @property
+    def left(self) -> int:
+        """The option on the left of a triplet."""
+        return _of_triplet(self.kind, self.options, 0)
+
+    @property
+    def right(self) -> int:
+        """The option on the right of a triplet."""
+        return _of_triplet(self.kind, self.options, 1)
 
     def side_of(self, item: int) -> Side:
-        """Return the side on which an option is shown.
+        """Return the side on which an option of a triplet is shown.
 
         Parameters
         ----------
@@ -97,35 +117,67 @@ class Question:
         return "left" if item == self.left else "right"
 
 
+def _of_triplet(kind: Kind, items: tuple[int, ...], place: int) -> int:
+    if kind != TRIPLET:
+        raise NotATriplet(
+            f"A question of the kind {kind.label!r} has options and chosen items; only triplets "
+            "have left and right, nearer and farther."
+        )
+    return items[place]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: the anchor is nearer to one item than to another.
+    """An answer: which of the options were chosen.
 
     Attributes
     ----------
-    query : int or None
+    question : int or None
         Id of the question; None for imported answers.
-    anchor, nearer, farther : int
-        The items, as the participant ordered them.
+    anchor : int or None
+        The item that the options were compared with; None for the odd one out.
+    options : tuple of int
+        Items shown as options; the chosen one first if the answer is imported.
+    chosen : tuple of int
+        Items that were chosen, in the order in which they were.
     participant : str or None
         Who answered, if known.
+    kind : Kind
+        What was asked. Imported answers are comparisons of three items, like triplets.
+    trial : int or None
+        Number of the imported trial that the comparison belongs to; None if it is the only one.
+
+    Answers to triplets also have `nearer` and `farther`.
 
     Examples
     --------
     >>> from lore_active import Learner
     >>> learner = Learner(n_objects=4)
     >>> learner.add([[0, 1, 2]], participant="P1")
-    >>> learner.answers
-    (Answer(query=None, anchor=0, nearer=1, farther=2, participant='P1'),)
+    >>> [answer] = learner.answers
+    >>> answer.anchor, answer.nearer, answer.farther, answer.participant
+    (0, 1, 2, 'P1')
     """
 
-    query: int | None
-    anchor: int
-    nearer: int
-    farther: int
+    question: int | None
+    anchor: int | None
+    options: tuple[int, ...]
+    chosen: tuple[int, ...]
     participant: str | None
+    kind: Kind = TRIPLET
+    trial: int | None = None
 
+    @property
+    def nearer(self) -> int:
+        """The option of a triplet that was chosen."""
+        return _of_triplet(self.kind, self.chosen, 0)
 
-def as_rows(rows: Iterable[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """Convert rows of three items to an array of shape (n, 3), also for n = 0."""
-    return np.array(list(rows), dtype=np.int64).reshape(-1, 3)
+    @property
+    def farther(self) -> int:
+        """The option of a triplet that was not chosen."""
+        return _of_triplet(self.kind, self.options, int(self.options[0] == self.chosen[0]))
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The answer as comparisons (anchor, nearer, farther)."""
+        return self.kind.comparisons(self.anchor, self.options, self.chosen)

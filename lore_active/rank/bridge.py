@@ -2,44 +2,74 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
 
+from lore_active.jit import kernel
 from lore_active.types import Floats
 
 # Blocks of successive draws that the jackknife leaves out in turn.
 BLOCKS = 8
+TOLERANCE = 1e-10
+MAX_STEPS = 200
 
 
-def acceptance_ratio(draws: Floats) -> float:
-    """Log ratio of the marginal likelihoods at the last and the first point of a path (Bennett).
+@kernel
+def _ratio(forward: Floats, backward: Floats, left_out: int) -> float:
+    """Log ratio by Bennett's equation, without one block of draws (none if it is negative).
 
-    `draws` has the shape (n_points, n_draws, ≥ 3): log likelihoods at the previous, this and the
-    next point.
+    The equation is monotonic in the ratio: Newton's steps, kept between bounds that close in.
     """
-    total = 0.0
-    for lower, upper in pairwise(draws):
-        forward = lower[:, 2] - lower[:, 1]
-        backward = upper[:, 1] - upper[:, 0]
-        both = np.concatenate([forward, backward])
-        least, most = float(both.min()), float(both.max())
-        if most - least < 1e-12:
-            total += 0.5 * (least + most)
-            continue
-        total += brentq(_imbalance, least - 1.0, most + 1.0, args=(forward, backward), xtol=1e-10)
-    return total
+    count = forward.shape[0]
+    low, high = min(forward.min(), backward.min()) - 1.0, max(forward.max(), backward.max()) + 1.0
+    ratio = 0.5 * (forward.mean() + backward.mean())
+    for _ in range(MAX_STEPS):
+        value = 0.0
+        slope = 0.0
+        for t in range(count):
+            if t * BLOCKS // count == left_out:
+                continue
+            p = 1.0 / (1.0 + np.exp(ratio - forward[t]))
+            q = 1.0 / (1.0 + np.exp(backward[t] - ratio))
+            value += p - q
+            slope += p * (1.0 - p) + q * (1.0 - q)
+        if value > 0.0:
+            low = ratio
+        else:
+            high = ratio
+        following = ratio + value / slope if slope > 0.0 else low
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        close = abs(following - ratio) <= TOLERANCE
+        ratio = following
+        if close:
+            break
+    return float(ratio)
 
 
-def _imbalance(ratio: float, forward: Floats, backward: Floats) -> float:
-    return float(expit(forward - ratio).mean() - expit(ratio - backward).mean())
+def log_ratios(draws: Floats) -> Floats:
+    """Log ratios of the marginal likelihoods at each point of a path to that at the point before.
+
+    Parameters
+    ----------
+    draws : array of shape (n_points, n_draws, ≥ 3)
+        Log likelihoods at the previous, this and the next point.
+
+    Returns
+    -------
+    array of shape (n_points - 1, 1 + BLOCKS)
+        From all draws, and without each block of successive draws.
+    """
+    out = np.empty((len(draws) - 1, 1 + BLOCKS))
+    for k in range(len(draws) - 1):
+        lower, upper = draws[k], draws[k + 1]
+        forward = np.ascontiguousarray(lower[:, 2] - lower[:, 1])
+        backward = np.ascontiguousarray(upper[:, 1] - upper[:, 0])
+        out[k] = [_ratio(forward, backward, block) for block in range(-1, BLOCKS)]
+    return out
 
 
-def jackknife_error(draws: Floats) -> float:
-    """Standard error of `acceptance_ratio`, by leaving out blocks of successive draws."""
-    count = draws.shape[1]
-    block = np.arange(count) * BLOCKS // count
-    values = np.array([acceptance_ratio(draws[:, block != b]) for b in range(BLOCKS)])
-    return float(np.sqrt((BLOCKS - 1) * np.mean((values - values.mean()) ** 2)))
+def total(ratios: Floats) -> tuple[float, float]:
+    """Log ratio of the last to the first point of a path, and its jackknife standard error."""
+    value, *without = ratios.sum(axis=0)
+    deviations = np.array(without) - np.mean(without)
+    return float(value), float(np.sqrt((BLOCKS - 1) * np.mean(deviations**2)))

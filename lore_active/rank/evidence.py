@@ -14,16 +14,17 @@ likelihood of each rank separately (empirical Bayes; MacKay, 1992).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf, lgamma, log, pi
+from math import comb, inf, lgamma, log, pi
 
 import numpy as np
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.covariance import MAX_COORDINATES, factored
-from lore_active.embedding.pairs import Pairs, as_pairs
+from lore_active.embedding.pairs import Pairs
 from lore_active.errors import InvalidParameter
 from lore_active.questions.pool import Questions
+from lore_active.trials.stages import Stages, as_trials
 from lore_active.types import Floats
 
 # Grid of prior precisions, searched from the middle outwards while the marginal likelihood grows.
@@ -49,40 +50,55 @@ def log_bayes_factors(
     if rank < 1 or most * triplets.n_objects > MAX_COORDINATES:
         return None, None
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
-    pairs, least = as_pairs(triplets), max(rank - 1, 1)
+    answers, least = as_trials(triplets), max(rank - 1, 1)
     fits = map_embedding.fits_by_rank(
-        pairs, len(rows), NOISES[MIDDLE], most, fine=True, least=least
+        answers, len(rows), NOISES[MIDDLE], most, fine=True, least=least
     )
     for start in starts:
         if (width := start.shape[1]) in fits:
-            warm = map_embedding.fitted(pairs, len(rows), NOISES[MIDDLE], start, fine=True)
+            warm = map_embedding.fitted(answers, len(rows), NOISES[MIDDLE], start, fine=True)
             fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
-    # Without dimensions every answer has probability one half.
-    evidence = {0: -len(rows) * log(2.0)}
-    evidence.update({width: _evidence(pairs, rows, *fits[width]) for width in fits})
+    asked = answers if isinstance(answers, Stages) else rows
+    evidence = {0: guessing(asked)}
+    evidence.update({width: _evidence(answers, asked, *fits[width]) for width in fits})
     above = evidence[rank] - evidence[most] if most > rank else None
     return evidence[rank] - evidence[rank - 1], above
 
 
-def _evidence(pairs: Pairs, rows: Questions, z: Floats, objective: float) -> float:
+def guessing(asked: Questions | Stages) -> float:
+    """Log probability of the answers without dimensions: all possible ones are as probable."""
+    if not isinstance(asked, Stages):
+        return -len(asked) * log(2.0)
+    sizes = np.diff(asked.start)
+    ways = [log(comb(int(n), int(k))) for n, k in zip(sizes, asked.picked, strict=True)]
+    return -asked.count * float(asked.weight @ np.array(ways))
+
+
+def _evidence(
+    answers: Pairs | Stages, asked: Questions | Stages, z: Floats, objective: float
+) -> float:
     """Log marginal likelihood at the best prior precision, from a fit at the middle one."""
-    best = log_evidence(z, objective, rows, NOISES[MIDDLE])
+    best = log_evidence(z, objective, asked, NOISES[MIDDLE])
     for further in (NOISES[MIDDLE + 1 :], NOISES[:MIDDLE][::-1]):
         at = z
         for noise in further:
-            at, objective = map_embedding.fitted(pairs, len(rows), noise, at, fine=True)
-            value = log_evidence(at, objective, rows, noise)
+            at, objective = map_embedding.fitted(answers, _count(asked), noise, at, fine=True)
+            value = log_evidence(at, objective, asked, noise)
             if value <= best:
                 break
             best = value
     return best
 
 
-def log_evidence(z: Floats, objective: float, rows: Questions, noise: float) -> float:
+def _count(asked: Questions | Stages) -> int:
+    return asked.count if isinstance(asked, Stages) else len(asked)
+
+
+def log_evidence(z: Floats, objective: float, asked: Questions | Stages, noise: float) -> float:
     """Log marginal likelihood of the answers by Laplace's method around the MAP embedding."""
     rank = int(z.shape[1])
     try:
-        factor = factored(z, (rows,), 1.0, np.full(rank, noise))
+        factor = factored(z, (asked,), 1.0, np.full(rank, noise))
     except InvalidParameter:
         return -inf
     log_det = 2.0 * float(np.log(np.diag(factor)).sum()) - z.size * log(noise)
@@ -90,4 +106,4 @@ def log_evidence(z: Floats, objective: float, rows: Questions, noise: float) -> 
     planes = [lengths[x] + lengths[y] for x in range(rank) for y in range(x)]
     rotations = sum(0.5 * log(plane * noise / (2.0 * pi)) for plane in planes)
     spheres = sum(0.5 * k * log(pi) - lgamma(0.5 * k) for k in range(2, rank + 1))
-    return -len(rows) * objective - 0.5 * log_det + rotations + spheres + rank * log(2.0)
+    return -_count(asked) * objective - 0.5 * log_det + rotations + spheres + rank * log(2.0)

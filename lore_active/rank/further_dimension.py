@@ -19,16 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, log, sqrt
+from itertools import pairwise
+from math import ceil, inf, isfinite, log, sqrt
 
 import numpy as np
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
-from lore_active.embedding.pairs import as_pairs
 from lore_active.errors import InvalidParameter
-from lore_active.rank.bridge import BLOCKS, acceptance_ratio, jackknife_error
-from lore_active.rank.sampling import Likelihood, likelihood, sample
+from lore_active.rank.bridge import BLOCKS, log_ratios, total
+from lore_active.rank.likelihood import Likelihood, likelihood, workspace
+from lore_active.rank.sampling import sample
+from lore_active.rank.significance import MAX_FOUND
+from lore_active.trials.stages import as_trials
 from lore_active.types import Floats
 
 # Shares whose log Bayes factors a sensitivity is read from.
@@ -56,34 +59,38 @@ class SamplingSettings:
         Draws and warm-up iterations at each point of the path; the first has thrice the warm-up.
     leapfrogs : int
         Steps of each trajectory.
-    temperatures : int
-        Minimum number of points of the path, besides the shares asked for.
+    spacing : float
+        Largest distance between two points of the path, in standard deviations of the further
+        dimension relative to that of the map.
     chains : int
         Chains in each direction.
     lapse : float
         Share of answers that are assumed to be guesses.
     slope_deviation : float
-        Prior standard deviation of the log slope of the response function; 0 fixes the slope.
+        Prior standard deviation of the log slope of the response function, which is the common
+        scale of the map and the further dimension; 0 fixes the scale to that of the embedding.
     tail : float
         Degrees of freedom (above 2) of a Student prior on the further coordinates; 0: Gaussian.
     """
 
     draws: int = 120
     warmup: int = 30
-    leapfrogs: int = 12
-    temperatures: int = 8
+    leapfrogs: int = 6
+    spacing: float = 0.085
     chains: int = 1
     lapse: float = 0.0
-    slope_deviation: float = 0.0
+    slope_deviation: float = 1.0
     tail: float = 0.0
 
     def __post_init__(self) -> None:
-        rules = {"draws": 2 * BLOCKS, "warmup": 1, "leapfrogs": 1, "temperatures": 1, "chains": 1}
+        rules = {"draws": 2 * BLOCKS, "warmup": 1, "leapfrogs": 1, "chains": 1}
         for name, least in rules.items():
             if getattr(self, name) < least:
                 raise InvalidParameter(
                     f"{name} is {getattr(self, name)!r}, but must be at least {least}."
                 )
+        if not 0.0 < self.spacing < inf:
+            raise InvalidParameter(f"spacing is {self.spacing!r}, but must be a positive number.")
         if not 0.0 <= self.lapse < 1.0:
             raise InvalidParameter(f"lapse is {self.lapse!r}, but must be from 0 to below 1.")
         if not (isfinite(self.slope_deviation) and self.slope_deviation >= 0.0):
@@ -109,7 +116,8 @@ class FurtherDimension:
     chains : tuple of float
         The estimate of each chain: those that follow the path upwards, then the others.
     agree : bool
-        Whether the two directions agree within their errors.
+        Whether the two directions agree within their errors; also where one of them alone showed
+        that nothing is decided, so that the other was not computed.
     integral : float
         The same by thermodynamic integration, to verify the path; it has quadrature error.
     """
@@ -128,6 +136,51 @@ class FurtherDimension:
     def found(self, odds: float = ODDS) -> bool:
         """Whether a further dimension is found: by `odds`, one standard error included."""
         return self.agree and self.log_bayes_factor - self.standard_error >= log(odds)
+
+
+@dataclass(frozen=True)
+class Decisive:
+    """Which results a decision needs, so that nothing else is computed.
+
+    Parameters
+    ----------
+    share : float
+        Share of interest, which is always tested.
+    odds : float
+        Required Bayes factor.
+    """
+
+    share: float
+    odds: float = ODDS
+
+    def known(self, tests: Sequence[FurtherDimension]) -> bool:
+        """Whether larger shares than those tested would add nothing."""
+        last = tests[-1]
+        if last.share < self.share:
+            return False
+        # Whatever is larger is ruled out with it.
+        return _margin(tests) - last.standard_error >= log(self.odds) or (
+            last.share >= MAX_FOUND and any(test.found(self.odds) for test in tests)
+        )
+
+    def found(self, test: FurtherDimension) -> bool:
+        """Whether a test found a dimension of interest."""
+        of_interest = self.share <= test.share <= max(self.share, MAX_FOUND)
+        return of_interest and test.found(self.odds)
+
+    def claims(self, tests: Sequence[FurtherDimension]) -> bool:
+        """Whether tests may rule a share out, or find a dimension."""
+        return any(
+            max(test.log_bayes_factor, _margin(tests[: number + 1])) + test.standard_error
+            >= log(self.odds)
+            for number, test in enumerate(tests)
+        )
+
+
+def _margin(tests: Sequence[FurtherDimension]) -> float:
+    """By how much the last share is less probable than the best smaller one, or none."""
+    *smaller, last = (test.log_bayes_factor for test in tests)
+    return max([0.0, *smaller]) - last
 
 
 def further_dimension(
@@ -171,6 +224,7 @@ def further_dimensions(
     precision: float | Floats | None = None,
     wider: Floats | None = None,
     settings: SamplingSettings = SamplingSettings(),
+    decisive: Decisive | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[FurtherDimension, ...]:
     """Log Bayes factors of a further dimension of several shares, from the same draws.
@@ -191,13 +245,17 @@ def further_dimensions(
         Start of the downward chains, weakest axis last; by default a MAP embedding is fitted.
     settings : SamplingSettings
         Sampling and response function.
+    decisive : Decisive, optional
+        What matters for a decision: larger shares are left out once a share is ruled out, and the
+        downward chains where the upward ones decide nothing. By default everything is computed.
     progress : callable, optional
-        Called with the points that are done and their total, between points of the path; an
-        exception that it raises ends the computation.
+        Called with the points that are done and the most that there can be, between points of the
+        path; an exception that it raises ends the computation.
 
     Returns
     -------
     tuple of FurtherDimension
+        By increasing share; with `decisive`, possibly without the largest shares.
 
     Raises
     ------
@@ -206,12 +264,14 @@ def further_dimensions(
     """
     z = _centred(triplets, embedding)
     ratios = _ratios(shares)
-    pairs, count = as_pairs(triplets), float(triplets.weight.sum())
+    if triplets.compound:
+        triplets = triplets.repeated("the Bayes factor of a further dimension")
+    answers, count = as_trials(triplets), float(triplets.weight.sum())
     rank = z.shape[1]
     prior = _precision(z, precision)
     if wider is None:
         fits = map_embedding.fits_by_rank(
-            pairs, max(round(count), 1), float(prior.min()), rank + 1, fine=True, least=rank + 1
+            answers, max(round(count), 1), float(prior.min()), rank + 1, fine=True, least=rank + 1
         )
         wider = fits[rank + 1][0]
     if wider.shape != (len(z), rank + 1):
@@ -220,31 +280,52 @@ def further_dimensions(
             "more than the embedding."
         )
     model = likelihood(
-        *(pairs, count, prior, settings.lapse, settings.slope_deviation, settings.tail)
+        *(answers, count, prior, settings.lapse, settings.slope_deviation, settings.tail)
     )
-    path = _path(ratios, settings.temperatures)
+    path = _path(ratios, settings.spacing)
+    ends = np.searchsorted(path, ratios).tolist()
     scales = np.sqrt(path * float((z**2).sum(axis=1).mean()))
-    total, done = 2 * settings.chains * len(path), 0
+    done, most = 0, 2 * settings.chains * len(path)
 
     def tick() -> None:
         nonlocal done
         done += 1
         if progress is not None:
-            progress(done, total)
+            progress(done, most)
 
-    chains = []
-    for downward in (False, True):
-        for number in range(settings.chains):
-            rng = np.random.default_rng([seed, int(downward), number])
-            if downward:
-                start = np.column_stack([wider[:, :rank], wider[:, rank] / scales[-1]])
-            else:
-                start = np.column_stack([z, FIRST_SPREAD * rng.normal(size=len(z))])
-            chains.append(_followed(model, start, scales, downward, rng, settings, tick))
-    return tuple(
-        _summary(share, chains, path, int(np.searchsorted(path, ratio)), scales)
-        for share, ratio in zip(shares, ratios, strict=True)
-    )
+    log_slope = _scale(model, z, settings, np.random.default_rng([seed, 2]))
+    model = model._replace(slope_deviation=0.0)
+
+    def chain(downward: bool, number: int) -> _Chain:
+        rng = np.random.default_rng([seed, int(downward), number])
+        if downward:
+            start = np.column_stack([wider[:, :rank], wider[:, rank] / scales[-1]])
+        else:
+            start = np.column_stack([z, FIRST_SPREAD * rng.normal(size=len(z))])
+        return _Chain(model, start, log_slope, scales, downward, rng, settings, tick)
+
+    numbers = range(settings.chains)
+    upward = [chain(False, number) for number in numbers]
+    tests: list[FurtherDimension] = []
+    for share, end in zip(shares, ends, strict=True):
+        for one in upward:
+            one.follow(end)
+        tests.append(_summary(share, upward, end, scales, 1))
+        if decisive is not None and decisive.known(tests):
+            break
+    if decisive is None or decisive.claims(tests):
+        scales = scales[: ends[len(tests) - 1] + 1]
+        both = [*upward, *(chain(True, number) for number in numbers)]
+        for one in both:
+            one.follow(len(scales) - 1)
+        tests = [
+            _summary(test.share, both, end, scales, 2)
+            for test, end in zip(tests, ends, strict=False)
+        ]
+    if progress is not None and done < most:
+        # Nothing is left to do: what does not matter for the decision is not computed.
+        progress(most, most)
+    return tuple(tests)
 
 
 def smallest_share_ruled_out(
@@ -314,58 +395,124 @@ def _ratios(shares: Sequence[float]) -> Floats:
     return values / (1.0 - values)
 
 
-def _path(ratios: Floats, temperatures: int) -> Floats:
-    """Points of the path: the ratios asked for and 0, subdivided where they are far apart."""
-    regular = ratios[-1] * (np.arange(temperatures + 1) / temperatures) ** 2
-    known = np.concatenate([[0.0], ratios])
-    # Points that almost coincide with a ratio would cost time and add nothing.
-    gaps = np.abs(np.sqrt(regular)[:, None] - np.sqrt(known)[None, :]).min(axis=1)
-    kept = regular[gaps > 0.3 * sqrt(ratios[-1]) / temperatures]
-    return np.unique(np.concatenate([known, kept]))
+def _path(ratios: Floats, spacing: float) -> Floats:
+    """Points of the path: 0 and the ratios asked for, subdivided evenly in standard deviations."""
+    corners = np.sqrt(np.concatenate([[0.0], ratios]))
+    points = [0.0]
+    for low, high in pairwise(corners):
+        parts = ceil((high - low) / spacing)
+        points.extend(low + (high - low) * np.arange(1, parts) / parts)
+        points.append(high)
+    path = np.array(points) ** 2
+    path[np.searchsorted(path, ratios * (1.0 - 1e-9))] = ratios
+    return path
 
 
-def _followed(
-    model: Likelihood,
-    state: Floats,
-    scales: Floats,
-    downward: bool,
-    rng: np.random.Generator,
-    settings: SamplingSettings,
-    tick: Callable[[], None],
-) -> Floats:
-    """Draws of one chain, of shape (n_points, n_draws, 4); see `sampling.sample`."""
-    order = range(len(scales))
-    out = np.empty((len(scales), settings.draws, 4))
-    state, log_slope, step = np.ascontiguousarray(state), 0.0, FIRST_STEP
-    padded = np.concatenate([scales[:1], scales, scales[-1:]])
-    for position, k in enumerate(reversed(order) if downward else order):
-        warmup = settings.warmup * (1 if position else 3)
-        size = warmup + settings.draws
-        normals = rng.normal(size=(size, state.size + 1))
-        log_slope, step, _ = sample(
-            *(model, state, log_slope, padded[k : k + 3], normals, rng.random((size, 2))),
-            *(warmup, settings.leapfrogs, step, out[k]),
-        )
-        tick()
-    return out
+def _scale(
+    model: Likelihood, z: Floats, settings: SamplingSettings, rng: np.random.Generator
+) -> float:
+    """Posterior mean of the log slope in the model without a further dimension.
+
+    All models of the path get this slope. Where it is drawn along the path, it mixes slowly with
+    the scale of the coordinates, and chains disagree.
+    """
+    if not settings.slope_deviation:
+        return 0.0
+    state = np.zeros((z.shape[1] + 1, len(z)))
+    state[:-1] = z.T
+    warmup = 3 * settings.warmup
+    size, out = warmup + settings.draws, np.empty((settings.draws, 5))
+    sample(
+        model,
+        workspace(model),
+        state,
+        0.0,
+        np.zeros(3),
+        rng.normal(size=(size, state.size + 1)),
+        rng.random((size, 2)),
+        warmup,
+        settings.leapfrogs,
+        FIRST_STEP,
+        out,
+    )
+    return float(out[:, 4].mean())
+
+
+class _Chain:
+    """A chain along the path; `draws` has the shape (n_points, n_draws, 5), see `sample`."""
+
+    def __init__(
+        self,
+        model: Likelihood,
+        start: Floats,
+        log_slope: float,
+        scales: Floats,
+        downward: bool,
+        rng: np.random.Generator,
+        settings: SamplingSettings,
+        tick: Callable[[], None],
+    ) -> None:
+        self.draws = np.empty((len(scales), settings.draws, 5))
+        self._model, self._work = model, workspace(model)
+        self._state = np.ascontiguousarray(start.T)
+        # The model of the last point has no neighbour above, that of the first none below.
+        self._scales = np.concatenate([scales[:1], scales, scales[-1:]])
+        self._order = list(range(len(scales)))[:: -1 if downward else 1]
+        self._rng, self._settings, self._tick = rng, settings, tick
+        self._log_slope, self._step = log_slope, FIRST_STEP
+        self._done = 0
+        self._ratios = np.empty((0, 1 + BLOCKS))
+
+    def follow(self, end: int) -> None:
+        """Sample at the points of the path up to the one with this index, if not yet done."""
+        settings = self._settings
+        while self._done <= min(end, len(self._order) - 1):
+            k = self._order[self._done]
+            # The first point is far from the posterior.
+            warmup = settings.warmup * (1 if self._done else 3)
+            size = warmup + settings.draws
+            normals = self._rng.normal(size=(size, self._state.size + 1))
+            self._log_slope, self._step, _ = sample(
+                self._model,
+                self._work,
+                self._state,
+                self._log_slope,
+                self._scales[k : k + 3],
+                normals,
+                self._rng.random((size, 2)),
+                warmup,
+                settings.leapfrogs,
+                self._step,
+                self.draws[k],
+            )
+            self._done += 1
+            self._tick()
+
+    def ratios(self, end: int) -> Floats:
+        """Log ratios between the points of the path up to this one; see `log_ratios`."""
+        known = len(self._ratios)
+        if known < end:
+            more = log_ratios(self.draws[known : end + 1])
+            self._ratios = np.concatenate([self._ratios, more])
+        return self._ratios[:end]
 
 
 def _summary(
-    share: float, chains: list[Floats], path: Floats, end: int, scales: Floats
+    share: float, chains: Sequence[_Chain], end: int, scales: Floats, directions: int
 ) -> FurtherDimension:
-    """Combine the chains: those of the first half went upwards, the others downwards."""
-    values = [acceptance_ratio(chain[: end + 1]) for chain in chains]
-    errors = [jackknife_error(chain[: end + 1]) for chain in chains]
-    half = len(chains) // 2
-    difference = abs(float(np.mean(values[:half]) - np.mean(values[half:])))
-    joint = sqrt(sum(error**2 for error in errors)) / half
+    """Combine the chains: those of the first half went upwards, the others, if any, downwards."""
+    values, errors = zip(*(total(chain.ratios(end)) for chain in chains), strict=True)
+    half = len(chains) // directions
+    joint, difference = sqrt(sum(error**2 for error in errors)) / half, 0.0
+    if directions == 2:
+        difference = abs(float(np.mean(values[:half]) - np.mean(values[half:])))
     variances = scales[: end + 1] ** 2
-    integral = np.mean([np.trapezoid(c[: end + 1, :, 3].mean(axis=1), variances) for c in chains])
+    slopes = [chain.draws[: end + 1, :, 3].mean(axis=1) for chain in chains]
     return FurtherDimension(
         share=float(share),
         log_bayes_factor=float(np.mean(values)),
-        standard_error=max(0.5 * joint, 0.5 * difference),
+        standard_error=max(joint / directions, 0.5 * difference),
         chains=tuple(values),
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
-        integral=float(integral),
+        integral=float(np.mean([np.trapezoid(slope, variances) for slope in slopes])),
     )

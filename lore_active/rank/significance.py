@@ -17,6 +17,12 @@ MIN_STANDARD_ERRORS = 3.0
 # dimension, the second for keeping one. With noisy answers it detects a dimension much earlier than
 # the published fits. The answers are not independent, and simulated guessing reached 4.6.
 SUPPORTED_FROM, SUPPORTED_STILL = 5.0, 2.5
+# A dimension that was found is taken in, though poorly placed, unless it makes predictions worse by
+# this many standard errors.
+CLEARLY_WORSE = 1.96
+# Largest share at which a further dimension can be found: a test for a larger one can also be
+# positive because it takes the place of a strong dimension of the map.
+MAX_FOUND = 0.2
 
 
 @dataclass(frozen=True)

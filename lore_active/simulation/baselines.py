@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import SolverSettings, solve
-from lore_active.rank.cross_validation import audit
+from lore_active.embedding.solver import SolverSettings
+from lore_active.estimators.cross_validated import cross_validated_fit
 from lore_active.types import Floats
 
 # Dim-CV as in the LORE paper: dimensions 1 to 10, five folds, one start.
@@ -40,7 +40,7 @@ class Method:
 
     key: str
     name: str
-    words: str
+    message: str
     fit: Fit
     needs: tuple[str, ...] = ()
 
@@ -58,14 +58,12 @@ def _lore(answers: Triplets, most: int, seed: int) -> BaselineFit:
 
 
 def _lore_audited(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    """Rank and λ as the worker chooses them, then a fit at full accuracy."""
-    result = audit(answers, seed)
+    """Rank and λ chosen by cross-validation, then a fit at full accuracy."""
+    result = cross_validated_fit(answers, seed)
     if result.solution is None:
         return BaselineFit(np.zeros((answers.n_objects, 1)), 0, "rank 0")
-    start = result.solution.embedding
-    settings = SolverSettings(result.lam, n_components=start.shape[1])
-    solution = solve(as_pairs(answers), start, settings)
-    return BaselineFit(solution.embedding, solution.rank, f"λ = {result.lam:g}")
+    solution = result.solution
+    return BaselineFit(solution.embedding, solution.rank, f"λ = {result.audit.lam:g}")
 
 
 def _rows(answers: Triplets) -> NDArray[np.int64]:

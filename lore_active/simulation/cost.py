@@ -6,13 +6,42 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from lore_active.questions.kinds import TRIPLET, Kind
+
 # Assumed duration of a trial where none was measured.
 SECONDS_PER_TRIAL = 4.0
+# Published durations: of a triplet, and of ranking 2 of 8 (constants in the code of Roads & Mozer,
+# github.com/roads). Between them, time is assumed to grow with the options that are looked through,
+# once for each pick: 2 in a triplet, 8 + 7 in a ranking of 2 of 8.
+PUBLISHED_TRIPLET, PUBLISHED_GRID = 3.06, 8.98
+LOOKED_THROUGH = (2, 15)
 # Amounts from here on are shown without cents.
 WHOLE_FROM = 100
 # A lower end that is this many times smaller than the upper end is not shown.
 LITTLE = 20
 MAX_PAY = 1_000_000
+
+
+def published_seconds(kind: Kind) -> float:
+    """Published or interpolated duration of a trial.
+
+    Examples
+    --------
+    >>> from lore_active.questions.kinds import kind
+    >>> from lore_active.simulation.cost import published_seconds
+    >>> [round(published_seconds(kind(one)), 2) for one in ("triplet", "choose-1-of-4")]
+    [3.06, 3.97]
+    """
+    looked = sum(kind.options - place for place in range(kind.pick))
+    low, high = LOOKED_THROUGH
+    slope = (PUBLISHED_GRID - PUBLISHED_TRIPLET) / (high - low)
+    return PUBLISHED_TRIPLET + slope * (looked - low)
+
+
+def seconds_per_trial(kind: Kind, known: Kind = TRIPLET, seconds: float | None = None) -> float:
+    """Duration of a trial, given that of another kind; durations have the published ratios."""
+    measured = SECONDS_PER_TRIAL if seconds is None else seconds
+    return measured * published_seconds(kind) / published_seconds(known)
 
 
 class Pay(Struct, forbid_unknown_fields=True, frozen=True):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.errors import InvalidParameter
+from lore_active.questions.kinds import Kind
 from lore_active.questions.pool import Questions, draw
 from lore_active.types import Flags, Floats
 
 Side = Literal["left", "right"]
+Distribution = Literal["gaussian", "logistic", "heavy"]
+DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+# Degrees of freedom of heavy-tailed noise.
+HEAVY = 3.0
 
 
 @dataclass(frozen=True)
@@ -22,15 +28,20 @@ class ObserverNoise:
     Parameters
     ----------
     noise : float, default 0.1
-        Variance of the Gaussian noise on the difference of two distances.
+        Variance of the noise on the difference of two distances. Where more than two are
+        compared, each has independent noise of half that variance.
     noise_spread : float, default 0.0
         Standard deviation between observers of the logarithm of that variance.
     lapse : float, default 0.0
         Lapse rate: share of answers that are random.
     side_bias : float, default 0.0
-        By how much nearer the left option appears than it is, in units of distance.
+        By how much nearer the left option, or the first one, appears than it is, in units of
+        distance.
     drift : float, default 0.0
         Standard deviation of the random step that each coordinate takes after every answer.
+    distribution : {"gaussian", "logistic", "heavy"}, default "gaussian"
+        Distribution of the noise. Logistic noise, on differences, is that of the Plackett–Luce
+        model; heavy-tailed noise is Student's t with three degrees of freedom.
 
     Raises
     ------
@@ -43,8 +54,8 @@ class ObserverNoise:
     >>> careful = Observer([[0.0], [1.0], [3.0]], ObserverNoise(noise=0.0))
     >>> careful.answer(anchor=0, left=2, right=1)
     'right'
-    >>> ObserverNoise(lapse=0.05)
-    ObserverNoise(noise=0.1, noise_spread=0.0, lapse=0.05, side_bias=0.0, drift=0.0)
+    >>> ObserverNoise(lapse=0.05).noise
+    0.1
     """
 
     noise: float = 0.1
@@ -52,6 +63,7 @@ class ObserverNoise:
     lapse: float = 0.0
     side_bias: float = 0.0
     drift: float = 0.0
+    distribution: Distribution = "gaussian"
 
     def __post_init__(self) -> None:
         for name in ("noise", "noise_spread", "drift"):
@@ -60,6 +72,11 @@ class ObserverNoise:
                 raise InvalidParameter(f"{name} is {value!r}, but must be a number of 0 or more.")
         if not 0.0 <= self.lapse <= 1.0:
             raise InvalidParameter(f"lapse is {self.lapse!r}, but must be a share from 0 to 1.")
+        if self.distribution not in DISTRIBUTIONS:
+            raise InvalidParameter(
+                f"distribution is {self.distribution!r}, but must be one of "
+                f"{', '.join(DISTRIBUTIONS)}."
+            )
         if not np.isfinite(self.side_bias):
             raise InvalidParameter(f"side_bias is {self.side_bias!r}, but must be a finite number.")
 
@@ -82,7 +99,7 @@ class Observer:
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self._space = np.array(space, dtype=np.float64)
-        self._habits = observer_noise
+        self._noise = observer_noise
         spread = (
             self._rng.normal(0.0, observer_noise.noise_spread)
             if observer_noise.noise_spread
@@ -97,20 +114,69 @@ class Observer:
     def answers(self, questions: NDArray[np.integer]) -> Flags:
         """Answer rows (anchor, left, right) in order: True where left is chosen as nearer."""
         count = len(questions)
-        noise = self._rng.normal(0.0, 1.0, count) * self._deviation
-        lapsed = self._rng.random(count) < self._habits.lapse
+        noise = self._noise_on_differences(count) * self._deviation
+        lapsed = self._rng.random(count) < self._noise.lapse
         coin = self._rng.random(count) < 0.5
-        seen = self._excess(np.asarray(questions)) - self._habits.side_bias + noise
+        seen = self._excess(np.asarray(questions)) - self._noise.side_bias + noise
         return np.where(lapsed, coin, seen < 0.0)
+
+    def _noise_on_differences(self, count: int) -> Floats:
+        """Noise of variance 1."""
+        if self._noise.distribution == "logistic":
+            return self._rng.logistic(0.0, np.sqrt(3.0) / np.pi, count)
+        if self._noise.distribution == "heavy":
+            return np.asarray(self._rng.standard_t(HEAVY, count) * np.sqrt(1.0 - 2.0 / HEAVY))
+        return self._rng.normal(0.0, 1.0, count)
+
+    def _noise_on_distances(self, count: int) -> Floats:
+        """Noise of variance 1 whose differences are logistic where they should be."""
+        if self._noise.distribution == "logistic":
+            return -self._rng.gumbel(0.0, np.sqrt(6.0) / np.pi, count)
+        return self._noise_on_differences(count)
+
+    def choose(self, kind: Kind, anchor: int | None, options: Sequence[int]) -> tuple[int, ...]:
+        """Answer one question of any kind: the chosen options, nearest first.
+
+        The distances appear with independent noise. In an odd-one-out question these are the
+        distances of its three pairs, and the odd one is not in the pair that appears nearest.
+
+        Examples
+        --------
+        >>> from lore_active.questions.kinds import kind
+        >>> from lore_active.simulation.observers import Observer, ObserverNoise
+        >>> careful = Observer([[0.0], [1.0], [3.0], [4.0]], ObserverNoise(noise=0.0))
+        >>> careful.choose(kind("rank-2-of-3"), 0, (3, 1, 2))
+        (1, 2)
+        >>> careful.choose(kind("odd-one-out"), None, (0, 2, 3))
+        (0,)
+        """
+        if kind.name == "triplet":
+            assert anchor is not None
+            left, right = options
+            return (left if self.answer(anchor, left, right) == "left" else right,)
+        items = np.asarray(options)
+        if self._rng.random() < self._noise.lapse:
+            return tuple(self._rng.permutation(items)[: kind.pick].tolist())
+        z = self._space
+        if anchor is None:
+            # The distance opposite each option: that of the pair without it.
+            distance = np.linalg.norm(z[np.roll(items, -1)] - z[np.roll(items, 1)], axis=1)
+        else:
+            distance = np.linalg.norm(z[items] - z[anchor], axis=1)
+        seen = distance + self._noise_on_distances(len(items)) * self._deviation / np.sqrt(2.0)
+        seen[0] -= self._noise.side_bias
+        if self._noise.drift:
+            self._space += self._rng.normal(0.0, self._noise.drift, self._space.shape)
+        return tuple(items[np.argsort(seen, kind="stable")[: kind.pick]].tolist())
 
     def _excess(self, questions: NDArray[np.integer]) -> Floats:
         """d(anchor, left) − d(anchor, right) in the observer's current, possibly drifted, space."""
-        if not self._habits.drift:
+        if not self._noise.drift:
             return left_excess(self._space, questions)
         out = np.empty(len(questions))
         for row in range(len(questions)):
             out[row] = left_excess(self._space, questions[row : row + 1])[0]
-            self._space += self._rng.normal(0.0, self._habits.drift, self._space.shape)
+            self._space += self._rng.normal(0.0, self._noise.drift, self._space.shape)
         return out
 
 
@@ -122,10 +188,10 @@ def left_excess(space: Floats, questions: NDArray[np.integer]) -> Floats:
 
 
 def crowd(
-    space: Floats, people: int, observer_noise: ObserverNoise = ObserverNoise(), seed: int = 0
+    space: Floats, participants: int, observer_noise: ObserverNoise = ObserverNoise(), seed: int = 0
 ) -> list[Observer]:
     """Simulated participants who share a space and differ in their noise."""
-    seeds = np.random.SeedSequence(seed).generate_state(people, np.uint64)
+    seeds = np.random.SeedSequence(seed).generate_state(participants, np.uint64)
     return [Observer(space, observer_noise, int(own_seed)) for own_seed in seeds]
 
 

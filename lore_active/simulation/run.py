@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,34 +15,44 @@ from lore_active.questions.pool import Questions, keys
 from lore_active.questions.question import Question, Side
 from lore_active.simulation.observers import Observer
 
+Chosen = Side | Sequence[int]
 # Questions pending at a time: as if ten participants took part at once.
 BATCH = 10
 
 
-class People(Protocol):
+class Participants(Protocol):
     """Protocol of a source of answers."""
 
-    def answer(self, query: Question) -> tuple[Side, str]:
-        """Return the chosen side, and the participant who chose it."""
+    def answer(self, question: Question) -> tuple[Chosen, str] | None:
+        """Return the chosen options (or side), and the participant who chose them.
+
+        None if every participant has had this question.
+        """
         ...
 
 
-class SimulatedPeople:
-    """Simulated observers who take turns."""
+class SimulatedParticipants:
+    """Simulated observers who take turns; none is asked the same question twice."""
 
     def __init__(self, observers: list[Observer]) -> None:
         self._observers = observers
-        self._next = 0
+        self._line = list(range(len(observers)))
+        self._had: set[tuple[int, Hashable]] = set()
 
-    def answer(self, query: Question) -> tuple[Side, str]:
-        """Return the chosen side, and the participant who chose it."""
-        observer = self._next % len(self._observers)
-        self._next += 1
-        side = self._observers[observer].answer(query.anchor, query.left, query.right)
-        return side, f"P{observer + 1}"
+    def answer(self, question: Question) -> tuple[Chosen, str] | None:
+        """Return the chosen options, and who chose them: the next who can be asked."""
+        asked = question.kind.key(question.anchor, question.options)
+        observer = next((one for one in self._line if (one, asked) not in self._had), None)
+        if observer is None:
+            return None
+        self._had.add((observer, asked))
+        self._line.remove(observer)
+        self._line.append(observer)
+        chosen = self._observers[observer].choose(question.kind, question.anchor, question.options)
+        return chosen, f"P{observer + 1}"
 
 
-class LoggedPeople:
+class LoggedParticipants:
     """Answers drawn from those that were recorded for the same question."""
 
     def __init__(self, triplets: Triplets, seed: int) -> None:
@@ -59,11 +69,11 @@ class LoggedPeople:
             votes = self._votes.setdefault(key, {})
             votes[int(row[1])] = votes.get(int(row[1]), 0.0) + float(weight)
 
-    def answer(self, query: Question) -> tuple[Side, str]:
+    def answer(self, question: Question) -> tuple[Side, str]:
         """Return the chosen side, and the participant who chose it."""
-        row = np.array([[query.anchor, query.left, query.right]])
+        row = np.array([[question.anchor, question.left, question.right]])
         votes = self._votes[int(keys(row, self._items)[0])]
-        left, right = votes.get(query.left, 0.0), votes.get(query.right, 0.0)
+        left, right = votes.get(question.left, 0.0), votes.get(question.right, 0.0)
         return ("left" if self._rng.random() * (left + right) < left else "right"), "pool"
 
 
@@ -78,7 +88,7 @@ class Spent:
 
 def simulate(
     learner: Learner,
-    people: People,
+    participants: Participants,
     answers: int,
     test: Any,
     clock: Callable[[], float],
@@ -91,7 +101,7 @@ def simulate(
     ----------
     learner : Learner
         A new learner; its stopping rule decides when the study ends.
-    people : People
+    participants : Participants
         Source of the answers.
     answers : int
         Maximum number of answers.
@@ -114,9 +124,9 @@ def simulate(
     --------
     >>> from lore_active import Learner
     >>> from lore_active.simulation.observers import Observer, gaussian_space
-    >>> from lore_active.simulation.run import SimulatedPeople, simulate
-    >>> people = SimulatedPeople([Observer(gaussian_space(6, 1, seed=1), seed=2)])
-    >>> records = list(simulate(Learner(6), people, 20, test=None, clock=lambda: 0.0))
+    >>> from lore_active.simulation.run import SimulatedParticipants, simulate
+    >>> participants = SimulatedParticipants([Observer(gaussian_space(6, 1, seed=1), seed=2)])
+    >>> records = list(simulate(Learner(6), participants, 20, test=None, clock=lambda: 0.0))
     >>> [record["answers"] for record in records]
     [20, 20]
     >>> records[-1]["summary"]
@@ -131,13 +141,20 @@ def simulate(
 
     while learner.estimate.answers < answers:
         begun = clock()
-        queries = learner.ask(min(batch, answers - learner.estimate.answers))
+        questions = learner.ask(min(batch, answers - learner.estimate.answers))
         spent.select += clock() - begun
-        if not queries:
+        if not questions:
             break
-        for query in queries:
-            side, who = people.answer(query)
-            learner.tell(query.id, side, who)
+        nobody = True
+        for question in questions:
+            answer = participants.answer(question)
+            if answer is None:
+                learner.skip(question.id)
+            else:
+                learner.tell(question.id, *answer)
+                nobody = False
+        if nobody:
+            break
         due = learner.due()
         begun = clock()
         if due == "refit":
@@ -154,10 +171,10 @@ def simulate(
                 "rank": learner.audits[-1].rank,
                 "lambda": learner.audits[-1].lam,
                 "accuracy": accuracy(),
-                "progressive_accuracy": learner.progressive.value,
                 "prequential_accuracy": _predicted(learner),
                 "decision": "stop" if decision.stop else "go on",
                 "message": decision.message,
+                **_sensitivity(learner),
                 **_said(learner),
             }
             if stop and decision.stop:
@@ -169,13 +186,23 @@ def simulate(
         "answers": learner.estimate.answers,
         "rank": learner.audits[-1].rank if learner.audits else 0,
         "accuracy": accuracy(),
-        "progressive_accuracy": learner.progressive.value,
         "prequential_accuracy": _predicted(learner),
         "message": learner.decision.message,
+        **_sensitivity(learner),
         **_said(learner),
         "refit_seconds": spent.refit,
         "audit_seconds": spent.audit,
         "select_seconds": spent.select,
+    }
+
+
+def _sensitivity(learner: Learner) -> dict[str, Any]:
+    """What is known about further dimensions; nothing under rules that do not test for them."""
+    known = learner.sensitivity
+    return {
+        "ruled_out_share": None if known is None else known.ruled_out,
+        "found_share": None if known is None else known.found,
+        "possible_ranks": None if known is None else list(known.ranks),
     }
 
 

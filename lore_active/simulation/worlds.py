@@ -120,6 +120,43 @@ def space(world: str, items: int, rank: int, seed: int) -> Floats:
     return kind.draw(items, rank, np.random.default_rng(seed))
 
 
+def cut(coordinates: Floats, rank: int) -> Floats:
+    """The strongest principal axes of given coordinates, with the total variance of `space`.
+
+    Parameters
+    ----------
+    coordinates : array of shape (items, dimensions)
+        Coordinates of the items, such as an embedding by another method.
+    rank : int
+        Number of axes to keep.
+
+    Returns
+    -------
+    array of shape (items, rank)
+
+    Raises
+    ------
+    InvalidParameter
+        If there are fewer axes than that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lore_active.simulation.worlds import cut
+    >>> cut(np.array([[0.0, 0.0], [4.0, 1.0], [8.0, 0.0]]), rank=1).shape
+    (3, 1)
+    """
+    left, size, _ = np.linalg.svd(coordinates - coordinates.mean(axis=0), full_matrices=False)
+    most = int((size > 1e-9 * size.max(initial=0.0)).sum())
+    if not 1 <= rank <= most:
+        raise InvalidParameter(
+            f"rank is {rank}, but the given space has {most} dimensions, so it must be from 1 to "
+            f"{most}."
+        )
+    kept = left[:, :rank] * size[:rank]
+    return np.asarray(kept * np.sqrt(rank / kept.var(axis=0).sum()))
+
+
 def shares(coordinates: Floats) -> Floats:
     """Share of the variance of a space on each of its principal axes, largest first.
 

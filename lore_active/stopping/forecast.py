@@ -25,6 +25,8 @@ from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.types import Floats
 
 FILE = Path(__file__).with_name("forecast.json")
+# For studies that began when `rank_settled` was the default.
+FORMER_FILE = FILE.with_name("forecast_rank_settled.json")
 COVERAGE = 0.90
 NEIGHBOURS = 100
 # Progress is clipped here: beyond that it carries no further information.
@@ -33,6 +35,8 @@ FARTHEST = 2.0
 NEAR_ENOUGH = 0.99
 DIGITS = 3
 ROUNDING = 0.5 * 10**-DIGITS
+# A criterion that takes the place of another one, with the same meaning for what is to come.
+ALIASES = {"bayes_factor_fewer": "preferred_to_fewer"}
 # Candidate shares of the neighbours' outcomes that a range contains.
 SHARES = np.arange(0.80, 1.0, 0.01)
 
@@ -109,10 +113,11 @@ def forecast(status: AuditStatus, calibration: Calibration | None = None) -> For
     There is none while no dimension is reported (there may be none to find), where the calibration
     lacks a criterion, and where the study is unlike all studies in the calibration.
     """
-    known = shipped() if calibration is None else calibration
     if status.met:
         return Forecast(*3 * (status.answers,))
-    row = known.features(status)
+    candidates = shipped() if calibration is None else (calibration,)
+    found = ((made, made.features(status)) for made in candidates)
+    known, row = next((pair for pair in found if pair[1] is not None), (candidates[0], None))
     if row is None or status.rank == 0 or status.answers == 0:
         return None
     outcomes, farthest = known.alike(known.distances(row[None, :]))
@@ -191,9 +196,9 @@ def from_json(text: str) -> Calibration:
 
 
 @cache
-def shipped() -> Calibration:
-    """The calibration for the default stopping rule."""
-    return from_json(FILE.read_text(encoding="utf-8"))
+def shipped() -> tuple[Calibration, ...]:
+    """The calibrations for the default stopping rule and for that of earlier versions."""
+    return tuple(from_json(file.read_text(encoding="utf-8")) for file in (FILE, FORMER_FILE))
 
 
 def calibrate(studies: Sequence[Followed]) -> Calibration:
@@ -241,6 +246,9 @@ def _tuned(made: Calibration, study: NDArray[np.int64]) -> Calibration:
 
 def _features(names: Sequence[str], status: AuditStatus) -> Floats | None:
     known = {one.name: one for one in status.criteria}
+    for name, meaning in ALIASES.items():
+        if name in known and meaning not in known:
+            known[meaning] = known.pop(name)
     if set(known) != set(names):
         return None
     open_share = sum(not one.passed for one in status.criteria) / len(names)

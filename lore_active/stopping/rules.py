@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import ceil, inf, log
 from statistics import NormalDist
 from typing import Protocol
 
 from lore_active.errors import InvalidParameter
-from lore_active.rank.cross_validation import Audit, LossDifference
+from lore_active.rank.audit import Audit, LossDifference
 from lore_active.rank.significance import Proportion
 from lore_active.stopping.criteria import Criterion, dimensions, message, not_met
 from lore_active.stopping.stages import Findings
@@ -18,13 +18,17 @@ from lore_active.stopping.verdict import only_a_bound
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a study that a stopping rule decides by."""
+    """The state of a study that a stopping rule decides by.
+
+    `bits` says how many triplets an answer counts for where a number of answers is required.
+    """
 
     n_objects: int
     answers: int
     items_seen: int
     audits: Sequence[Audit]
     held_out: Proportion
+    bits: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
         decision.settled,
         decision.criteria,
         tuple(one.rank for one in audits),
-        only_a_bound(decision.rank, None if guessing is None else (guessing.worse, guessing.error)),
+        only_a_bound(
+            decision.rank,
+            None if guessing is None else (guessing.difference, guessing.error),
+        ),
     )
 
 
@@ -152,7 +159,9 @@ class RankSettled:
         )
 
     def _enough(self, progress: Progress) -> Criterion:
-        minimum = 4 * progress.n_objects if self.min_answers is None else self.min_answers
+        minimum = self.min_answers
+        if minimum is None:
+            minimum = ceil(4 * progress.n_objects / progress.bits)
         return Criterion(
             "answers",
             progress.answers,

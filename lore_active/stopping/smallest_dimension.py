@@ -15,27 +15,44 @@ from math import log
 from typing import Protocol, runtime_checkable
 
 from lore_active.errors import InvalidParameter
-from lore_active.rank.cross_validation import Audit
+from lore_active.rank.audit import Audit
+from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.significance import CLEARLY_WORSE, MAX_FOUND
 from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.sensitivity import (
+    MAX_SHARE,
+    MIN_SHARE,
+    evidence_against,
+    share_of_interest,
+)
 
 # Consecutive audits that must rule the dimension out: a single Bayes factor is estimated by
 # sampling, and while answers are few it varies from audit to audit.
 PERSISTENCE = 2
-MIN_SHARE, MAX_SHARE = 0.02, 0.5
+# After a test with less than this share of the evidence that is needed, one audit has no test.
+FAR_FROM_VERDICT = 0.4
 
 
 @runtime_checkable
 class FurtherDimensionRule(Protocol):
     """Protocol of a stopping rule that needs the Bayes factor of a further dimension."""
 
-    @property
-    def smallest_dimension(self) -> float:
+    def share(self, n_objects: int) -> float:
         """Share of the variance that the further dimension would carry."""
+        ...
+
+    @property
+    def evidence(self) -> float:
+        """Required Bayes factor."""
         ...
 
     def can_change(self, progress: Progress) -> bool:
         """Whether testing for a further dimension now could change the decision."""
+        ...
+
+    def needs_fewer(self, progress: Progress) -> bool:
+        """Whether the last dimension rests on a Bayes factor that has to be computed again."""
         ...
 
 
@@ -48,8 +65,9 @@ class SmallestDimension(RankSettled):
 
     Parameters
     ----------
-    smallest_dimension : float, default 0.10
-        Smallest share of the variance of the embedding that a dimension of interest carries.
+    smallest_dimension : float, optional
+        Smallest share of the variance of the embedding that a dimension of interest carries; 0.10
+        by default, and 3 / n_objects with fewer than 30 items.
     evidence : float, default 20
         Required Bayes factor against a further dimension of that share.
     confidence, audits, min_answers, max_answers
@@ -71,28 +89,36 @@ class SmallestDimension(RankSettled):
 
     audits: int = 3
     name: str = "smallest_dimension"
-    smallest_dimension: float = 0.10
+    marginal_likelihood = False
+    smallest_dimension: float | None = None
     evidence: float = 20.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not MIN_SHARE <= self.smallest_dimension <= MAX_SHARE:
+        share = self.smallest_dimension
+        if share is not None and not MIN_SHARE <= share <= MAX_SHARE:
             raise InvalidParameter(
-                f"smallest_dimension is {self.smallest_dimension!r}, but must be from "
-                f"{MIN_SHARE} to {MAX_SHARE}."
+                f"smallest_dimension is {share!r}, but must be from {MIN_SHARE} to {MAX_SHARE}."
             )
         if not 1.0 < self.evidence < 1e6:
             raise InvalidParameter(
                 f"evidence is {self.evidence!r}, but must be above 1 and below 1,000,000."
             )
 
+    def share(self, n_objects: int) -> float:
+        """Smallest share of interest for this many items."""
+        return share_of_interest(self.smallest_dimension, n_objects)
+
     def criteria(self, progress: Progress) -> tuple[Criterion, ...]:
         """All criteria, met or not."""
-        return (
-            *self._basic(progress),
-            self._bayes_factor(progress, -1),
-            self._further(progress.audits),
+        share = self.share(progress.n_objects)
+        basic = tuple(
+            self._fewer(progress.audits, criterion)
+            if criterion.name == "preferred_to_fewer"
+            else criterion
+            for criterion in self._basic(progress)
         )
+        return (*basic, self._further(progress.audits, share))
 
     def can_change(self, progress: Progress) -> bool:
         """Whether everything else is met, or the rank has to hold for only one audit more.
@@ -101,27 +127,81 @@ class SmallestDimension(RankSettled):
         """
         others = self.criteria(progress)[:-1]
         waiting = [criterion for criterion in others if not criterion.passed]
-        return all(
+        if not all(
             criterion.name == "audits_unchanged" and criterion.value >= criterion.threshold - 1
             for criterion in waiting
-        )
+        ):
+            return False
+        # The evidence of a few more answers does not turn a test that was far from a verdict.
+        last = progress.audits[-2] if len(progress.audits) > 1 else None
+        if last is None or last.rank != progress.audits[-1].rank or not last.further:
+            return True
+        against = _against(last.further, self.share(progress.n_objects))
+        return against is None or against >= FAR_FROM_VERDICT * log(self.evidence)
 
-    def _further(self, audits: Sequence[Audit]) -> Criterion:
-        """The log Bayes factor against a further dimension, the lowest of the last two tests.
+    def needs_fewer(self, progress: Progress) -> bool:
+        """Whether the Bayes factor of the map's last dimension matters now.
 
-        Where chains from different starts disagree there is no verdict.
+        It does where all other criteria are met, and where the last dimension was found by its
+        Bayes factor only: the map without it may have been a poor fit then.
         """
+        audits = progress.audits
+        if not audits or audits[-1].rank < 2 or audits[-1].fewer:
+            return False
+        if all(criterion.passed for criterion in self.criteria(progress)):
+            return True
+        found = any(test.found(self.evidence) for test in _tests_of(audits, audits[-1].rank - 1))
+        return found and not self._against(audits, -1).passed
+
+    def _fewer(self, audits: Sequence[Audit], held_out: Criterion) -> Criterion:
+        """Evidence against one dimension fewer: by held-out answers and, at last, the Bayes factor.
+
+        Each alone can err. Held-out answers can prefer a dimension that is not there for some
+        audits; and a Bayes factor finds a dimension before predictions show it, but they must not
+        clearly show the contrary.
+        """
+        if not audits or not audits[-1].fewer or held_out.value < -CLEARLY_WORSE:
+            return held_out
+        tests = [test for test in audits[-1].fewer if test.share <= MAX_FOUND]
+        value = max((test.log_bayes_factor for test in tests), default=0.0)
+        found = any(test.found(self.evidence) for test in tests)
+        return Criterion("bayes_factor_fewer", value, log(self.evidence), found)
+
+    def _further(self, audits: Sequence[Audit], share: float) -> Criterion:
+        """The log Bayes factor against a further dimension, the lowest of the last two tests."""
         name, need = "further_dimension", log(self.evidence)
-        known = [
-            test
+        tested = [
+            _against(audit.further, share)
             for audit in audits[-PERSISTENCE:]
             if audit.rank == audits[-1].rank
-            for test in audit.further
-            if test.agree and test.share == self.smallest_dimension
         ]
+        known = [value for value in tested if value is not None]
         if len(known) < PERSISTENCE:
             # One test is shown, but does not suffice.
-            value = -known[-1].log_bayes_factor if known else 0.0
-            return Criterion(name, value, need, False, self.smallest_dimension)
-        value = min(-test.log_bayes_factor for test in known)
-        return Criterion(name, value, need, value >= need, self.smallest_dimension)
+            return Criterion(name, known[-1] if known else 0.0, need, False, share)
+        value = min(known)
+        return Criterion(name, value, need, value >= need, share)
+
+
+def _tests_of(audits: Sequence[Audit], rank: int) -> tuple[FurtherDimension, ...]:
+    """The last tests of a map of this rank, at audits of that rank or of one dimension more."""
+    for audit in reversed(audits):
+        tests = audit.further if audit.rank == rank else audit.fewer
+        if audit.rank in (rank, rank + 1) and tests:
+            return tests
+    return ()
+
+
+def _against(tests: Sequence[FurtherDimension], share: float) -> float | None:
+    """Evidence against a further dimension of at least a share; None without a test.
+
+    A dimension of that share also shows in a test for a smaller one, and if the share is about that
+    of a dimension of the map, chains agree there more easily: the clearest test counts. Where
+    chains from different starts disagree there is no verdict.
+    """
+    known = [
+        against
+        for test, against in zip(tests, evidence_against(tests), strict=True)
+        if test.agree and test.share <= share
+    ]
+    return max(known, default=None)

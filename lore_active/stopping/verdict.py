@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.stopping.criteria import Criterion, dimensions, number, odds, of_size, percent
 from lore_active.stopping.stages import STAGES, Collection, Findings
+from lore_active.wording import listed, many
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def _figures(collection: Collection, findings: Findings | None) -> dict[str, str
     until_first = max(1, collection.until_first)
     figures = {
         "until_first": f"{until_first:,}",
-        "more_answers": _many(until_first, "more "),
-        "answers": _many(collection.answers),
-        "not_counted": _listed([f"{count:,} {why}" for count, why in collection.not_counted]),
+        "more_answers": many(until_first, "more answer"),
+        "answers": many(collection.answers, "answer"),
+        "not_counted": listed([f"{count:,} {why}" for count, why in collection.not_counted]),
         "so_far": "" if collection.ended else " so far",
         "yet": "" if collection.ended else " yet",
         "budget": collection.budget,
@@ -121,7 +121,7 @@ def _about(collection: Collection) -> str:
         return f" {collection.simulated:,} of these answers are simulated."
     if collection.simulated_left_out:
         verb = "is" if collection.simulated_left_out == 1 else "are"
-        return f" {_many(collection.simulated_left_out, 'simulated ')} {verb} left out."
+        return f" {many(collection.simulated_left_out, 'simulated answer')} {verb} left out."
     if collection.imported and not collection.answers:
         return f" All {collection.imported:,} answers in the model are imported."
     return ""
@@ -135,13 +135,3 @@ def _why_closed(collection: Collection) -> str:
         by = "stopping rule ended" if collection.by_rule else "experimenter stopped"
         return f" The {by} the study."
     return f" {collection.budget[:1].upper()}{collection.budget[1:]}."
-
-
-def _many(answers: int, kind: str = "") -> str:
-    return f"{answers:,} {kind}answer{'s' * (answers != 1)}"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    if len(parts) < 2:
-        return "".join(parts)
-    return ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,18 @@ import click
 from lore_active.data.columns import simulated_note
 from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.data.formats import read_table, write_embedding
-from lore_active.embedding.lore import LORE, unseen_items
-from lore_active.errors import InvalidParameter
+from lore_active.errors import FewAnswersWarning, InvalidParameter
+from lore_active.estimators.base import unseen_items
+from lore_active.estimators.lore import LORE
+from lore_active.estimators.lore_cv import LORECV
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.parallel import running
 from lore_active.warmup import warm
 from server.cli import options
 from server.cli.options import opened
-from server.cli.terminal import say
-from server.comparison import drawing
-from server.comparison.run import Result, chosen, verdict
+from server.cli.terminal import bar, say
+from server.comparison import drawing, text
+from server.comparison.run import chosen, verdict
 from server.comparison.run import compare as compared
 from server.exports.log import is_log
 from server.store import imports, journal
@@ -37,15 +41,24 @@ from server.store import imports, journal
     help="Number of items; inferred from the answers by default.",
 )
 @click.option(
-    "--lam", type=float, default=0.01, show_default=True, help="Weight of the rank penalty (λ)."
+    "--lam",
+    type=float,
+    help="Fit at this weight of the rank penalty (λ), without cross-validation.",
 )
 @click.option(
-    "--components", type=int, default=15, show_default=True, help="Maximum number of dimensions."
+    "--smallest-dimension",
+    "share",
+    type=float,
+    help="Also test for a further dimension that carries this share of the variance, e.g. 0.1.",
+)
+@click.option(
+    "--components", type=int, help="Maximum number of dimensions, with --lam.  [default: 15]"
 )
 @click.option(
     "--seed",
     type=int,
-    help="Seed of a random initialisation; spectral initialisation by default.",
+    help="Random seed of folds and sampling (0 by default); with --lam, of a random "
+    "initialisation (spectral by default).",
 )
 @click.option(
     "--simulated",
@@ -53,8 +66,11 @@ from server.store import imports, journal
     help="Include answers of simulated participants (bots), which are left out otherwise.",
 )
 @click.option(
-    "--trim", is_flag=True, help="Also test whether the weakest dimension can be dropped."
+    "--trim",
+    is_flag=True,
+    help="Also test whether the weakest dimension can be dropped, with --lam.",
 )
+@click.option("--jobs", type=click.IntRange(1), help="Number of threads.  [default: all cores]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -64,37 +80,57 @@ from server.store import imports, journal
 def fit(
     file: Path,
     items: int | None,
-    lam: float,
-    components: int,
+    lam: float | None,
+    share: float | None,
+    components: int | None,
     seed: int | None,
     simulated: bool,
     trim: bool,
+    jobs: int | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther)."""
+    """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther).
+
+    The number of dimensions and the weight of the rank penalty are chosen by cross-validation.
+    """
+    for option, used in (("--components", components is not None), ("--trim", trim)):
+        if used and lam is None:
+            raise InvalidParameter(f"{option} is for a fixed λ: add --lam.")
+    if share is not None and lam is not None:
+        raise InvalidParameter("--smallest-dimension needs cross-validation: omit --lam.")
     table = read_table(file, simulated)
     triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
     say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
     begun = time.perf_counter()
-    model = LORE(n_components=components, lam=lam, random_state=seed, trim=trim).fit(triplets)
-    seconds = time.perf_counter() - begun
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always", FewAnswersWarning)
+        if lam is None:
+            chosen = LORECV(smallest_dimension=share, random_state=seed or 0, n_jobs=jobs or -1)
+            model: LORE | LORECV = chosen.fit(triplets, progress=bar)
+        else:
+            model = LORE(
+                15 if components is None else components, lam, random_state=seed, trim=trim
+            ).fit(triplets)
     result = {
         "n_objects": triplets.n_objects,
         "n_triplets": len(triplets),
         "rank": model.rank_,
-        "lambda": lam,
+        "lambda": model.lam_ if isinstance(model, LORECV) else lam,
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "train_accuracy": model.score(triplets),
-        "seconds": seconds,
-        "set_aside": table.set_aside,
+        "evidence": _evidence(model),
+        "further": _further(model),
+        "seconds": time.perf_counter() - begun,
+        "left_out": table.left_out,
         "simulated_left_out": table.simulated_left_out,
         "unseen": triplets.unseen.tolist(),
         "singular_values": model.singular_values_[: model.rank_].tolist(),
+        "warnings": [str(warning.message) for warning in noted],
     }
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -103,39 +139,74 @@ def fit(
     if as_json:
         click.echo(json.dumps(result))
         return
-    _print_fit(result, unseen_items(triplets), out, click.echo)
+    for line in _fit_lines(result, unseen_items(triplets)):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Wrote {out / 'embedding.csv'} and {out / 'fit.json'}")
 
 
-def _print_fit(
-    result: dict[str, Any], note: str, out: Path | None, echo: Callable[[str], None]
-) -> None:
-    if result["rank"] == 0:
-        echo(
+def _evidence(model: LORE | LORECV) -> list[dict[str, float]]:
+    return [asdict(row) for row in model.rank_evidence_] if isinstance(model, LORECV) else []
+
+
+def _further(model: LORE | LORECV) -> list[dict[str, Any]]:
+    """The tests for a further dimension, with their verdicts."""
+    if not isinstance(model, LORECV):
+        return []
+    return [
+        {**asdict(test), "ruled_out": test.ruled_out(), "found": test.found()}
+        for test in model.further_
+    ]
+
+
+def _fit_lines(result: dict[str, Any], unseen: str) -> Iterator[str]:
+    rank, evidence = result["rank"], result["evidence"]
+    if rank == 0 and evidence:
+        yield "Rank 0: no embedding predicts held-out answers clearly better than guessing"
+    elif rank == 0:
+        yield (
             f"Rank 0: at lambda {result['lambda']:g}, no dimension outweighs its penalty. "
             "Try a smaller --lam."
         )
     else:
-        noun = "dimension" if result["rank"] == 1 else "dimensions"
+        noun = "dimension" if rank == 1 else "dimensions"
         values = ", ".join(f"{value:.3g}" for value in result["singular_values"])
-        echo(f"{result['rank']} {noun} (singular values {values})")
-    echo(
+        yield f"{rank} {noun} (singular values {values}), λ = {result['lambda']:g}"
+    yield (
         f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding fits "
         f"{100 * result['train_accuracy']:.1f} % of them"
     )
-    if result["set_aside"]:
-        rows = "row was" if result["set_aside"] == 1 else "rows were"
-        echo(f"{result['set_aside']} {rows} left out (practice, catch trials, skipped, excluded)")
+    if evidence:
+        yield "dimensions  held-out log-loss  difference from the best ± SE  held-out accuracy"
+    for row in evidence:
+        yield (
+            f"{row['rank']:10d}  {row['loss']:17.4f}  {row['difference']:20.4f} ± "
+            f"{row['error']:.4f}{100 * row['accuracy']:18.1f} %"
+        )
+    yield from map(_further_line, result["further"])
+    if result["left_out"]:
+        rows = "row was" if result["left_out"] == 1 else "rows were"
+        yield f"{result['left_out']} {rows} left out (practice, catch trials, skipped, excluded)"
     if left_out := simulated_note(result["simulated_left_out"]):
-        echo(left_out)
+        yield left_out
     state = "converged" if result["converged"] else "NOT converged"
-    echo(
+    yield (
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "
         f"{result['seconds']:.3f} s"
     )
-    if note:
-        echo(note)
-    if out is not None:
-        echo(f"Wrote {out / 'embedding.csv'} and {out / 'fit.json'}")
+    yield from [note for note in (unseen, *result["warnings"]) if note]
+
+
+def _further_line(test: dict[str, Any]) -> str:
+    verdict = "undecided"
+    if test["ruled_out"]:
+        verdict = "ruled out"
+    elif test["found"]:
+        verdict = "found"
+    return (
+        f"A further dimension with {100 * test['share']:.3g} % of the variance: {verdict} "
+        f"(log Bayes factor {test['log_bayes_factor']:+.1f} ± {test['standard_error']:.1f})"
+    )
 
 
 def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
@@ -226,7 +297,7 @@ def compare(
         results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
     summary = verdict(results)
-    notes = _notes(answers, results, summary, folds)
+    notes = text.notes(answers, results, summary, folds)
     if left_out:
         notes.append(f"{left_out}.")
     if out is not None:
@@ -250,7 +321,7 @@ def compare(
         }
         click.echo(json.dumps(report))
         return
-    for line in [*_table(results, folds), "", *notes]:
+    for line in [*text.table(results, folds), "", *notes]:
         click.echo(line)
     if out is not None:
         click.echo(f"Wrote {out}")
@@ -267,32 +338,3 @@ def _done() -> None:
     """Clear the progress line of a method that ended early."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _table(results: list[Result], folds: int) -> list[str]:
-    lines = [f"{'method':24s} {'accuracy, %':>14s} {'rank':>5s} {'seconds':>8s}"]
-    for result in drawing.ordered(results):
-        cells = drawing
-        lines.append(
-            f"{result.name:24s} {cells.percent(result):>14s} {cells.rank(result):>5s} "
-            f"{cells.seconds(result):>8s}  {cells.note(result, folds)}".rstrip()
-        )
-    return lines
-
-
-def _notes(
-    answers: Triplets, results: list[Result], summary: dict[str, str | None], folds: int
-) -> list[str]:
-    lines = [
-        f"{len(answers):,} answers about {answers.n_objects} items, {folds} folds; answers to the "
-        "same question are always in the same fold. Accuracy: held-out answers, ± standard error "
-        "over folds. Seconds: one fit on one core."
-    ]
-    names = {result.method: result for result in results}
-    if summary["best"] is not None and summary["simplest"] is not None:
-        best, simplest = names[summary["best"]], names[summary["simplest"]]
-        lines.append(
-            f"Most accurate: {best.name}. Lowest rank within one point of it: {simplest.name} "
-            f"({drawing.rank(simplest)})."
-        )
-    return lines

@@ -28,7 +28,7 @@ from server.store import imports
 from server.store.database import Connection, Result
 from server.store.hash_chain import records as chain
 from server.store.hash_chain import verification as chain_verification
-from server.store.imports import Prior
+from server.store.imports import ImportedFile
 from server.study.items.matching import By, matched
 from server.study.workspace import DATABASE, load_study, open_study, reading
 
@@ -202,11 +202,11 @@ def _import_answers(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     import_number = None
 
-    def duplicate(prior: Prior) -> bool:
-        return prior.hash == digest and not prior.taken_out
+    def duplicate(source: ImportedFile) -> bool:
+        return source.hash == digest and not source.removed
 
     def work(c: Connection) -> int | None:
-        if not force and any(duplicate(prior) for prior in imports.every(c)):
+        if not force and any(duplicate(source) for source in imports.every(c)):
             raise InvalidParameter(
                 f"{path.name} has already been imported (SHA-256 {digest[:12]}). Remove it with "
                 "--undo first, or import it twice with --force."
@@ -218,13 +218,13 @@ def _import_answers(
         import_number = _run(folder, work, dry_run)
     count = len(match.rows)
     first = study.items[match.rows[0][0]].key
-    rows = "row was" if table.set_aside == 1 else "rows were"
+    rows = "row was" if table.left_out == 1 else "rows were"
     messages = [
         f"{path.name}: {count:,} answers, items matched by {match.by} (the first anchor is "
         f"{first!r})."
         + (
-            f" {table.set_aside:,} {rows} left out (practice, catch trials, skipped, excluded)."
-            if table.set_aside
+            f" {table.left_out:,} {rows} left out (practice, catch trials, skipped, excluded)."
+            if table.left_out
             else ""
         ),
         *([f"{left_out}."] if (left_out := rows_left_out(table.simulated_left_out)) else []),
@@ -235,9 +235,9 @@ def _import_answers(
     ]
     return {
         "kind": "answers",
-        "prior": import_number,
+        "file_number": import_number,
         "answers": count,
-        "set_aside": table.set_aside,
+        "left_out": table.left_out,
         "simulated_left_out": table.simulated_left_out,
         "by": match.by,
         "sha256": digest,
@@ -263,26 +263,26 @@ def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     if not (folder / DATABASE).exists():
         raise InvalidParameter(f"{folder}: there is no {DATABASE} yet, so nothing was imported.")
 
-    def work(c: Connection) -> list[Prior]:
-        present = [prior for prior in imports.every(c) if not prior.taken_out]
-        chosen = [prior for prior in present if prior.hash.startswith(wanted)]
-        if len(wanted) < MIN_HASH or len({prior.hash for prior in chosen}) != 1:
+    def work(c: Connection) -> list[ImportedFile]:
+        present = [source for source in imports.every(c) if not source.removed]
+        chosen = [source for source in present if source.hash.startswith(wanted)]
+        if len(wanted) < MIN_HASH or len({source.hash for source in chosen}) != 1:
             there = ", ".join(
-                f"{prior.hash[:12]} ({prior.name}, {prior.answers:,})" for prior in present
+                f"{source.hash[:12]} ({source.name}, {source.answers:,})" for source in present
             )
             raise InvalidParameter(
                 f"{file} is not the file or the hash of an import in this study. "
                 + (f"Imports: {there}." if there else "There are none.")
             )
         if not dry_run:
-            for prior in chosen:
-                imports.take_out(c, prior, now())
+            for source in chosen:
+                imports.remove(c, source, now())
         return chosen
 
     removed = _run(folder, work, dry_run)
     would = "would be " if dry_run else ""
     messages = [
-        f"{prior.name} ({prior.hash[:12]}): {prior.answers:,} answers {would}removed."
-        for prior in removed
+        f"{source.name} ({source.hash[:12]}): {source.answers:,} answers {would}removed."
+        for source in removed
     ]
-    return {"kind": "undo", "taken_out": [asdict(prior) for prior in removed], "messages": messages}
+    return {"kind": "undo", "removed": [asdict(source) for source in removed], "messages": messages}

@@ -25,8 +25,8 @@ NAMES = {
     "queries": ("question", "questions"),
     "answers": ("answer", "answers"),
     "events": ("event", "events"),
-    "prior_answers": ("imported answer", "imported answers"),
-    "priors": ("imported file", "imported files"),
+    "imported_answers": ("imported answer", "imported answers"),
+    "imported_files": ("imported file", "imported files"),
     "steps": ("step", "steps"),
     "models": ("model", "models"),
     "decisions": ("stopping decision", "stopping decisions"),
@@ -93,9 +93,9 @@ def lines(outcome: Recovered) -> list[str]:
         state = f"damaged: {source.damage}" if source.damage else "valid"
         sentences.append(f"  {source.name} ({state}), up to answer {source.answers:,}")
     when = f", of {utc(outcome.newest_at)}" if outcome.newest_at is not None else ""
-    people = _count(outcome.participants, "participants")
+    participants = _count(outcome.participants, "participants")
     sentences.append(
-        f"Result: {_count(outcome.answers, 'answers')} from {people}. The newest is answer "
+        f"Result: {_count(outcome.answers, 'answers')} from {participants}. The newest is answer "
         f"{outcome.newest_answer:,}{when}."
     )
     sentences += _missing(outcome)
@@ -136,12 +136,12 @@ def _missing(outcome: Recovered) -> list[str]:
         f"Missing: {named(table, numbers)}." for table, numbers in missing.rows.items() if numbers
     ]
     if missing.answers_of:
-        people = ", ".join(f"P{number} ({many})" for number, many in missing.answers_of.items())
-        sentences.append(f"Participants with missing answers (how many): {people}.")
-    if missing.nameless:
-        people = ", ".join(f"P{number}" for number in missing.nameless)
+        names = (f"P{number} ({many})" for number, many in missing.answers_of.items())
+        sentences.append(f"Participants with missing answers (how many): {', '.join(names)}.")
+    if missing.identity_lost:
+        identity_lost = ", ".join(f"P{number}" for number in missing.identity_lost)
         sentences.append(
-            f"Participants whose identity is lost and of whom only answers remain: {people}."
+            f"Participants whose identity is lost and of whom only answers remain: {identity_lost}."
         )
     if missing.older:
         rows = ", ".join(f"{_count(many, table)}" for table, many in missing.older.items())

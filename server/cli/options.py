@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import click
 
 from lore_active.errors import InvalidParameter
+from lore_active.simulation.worlds import WORLDS
 from server.clock import now
 from server.exports import log
 from server.store.database import Database
 from server.study.config import LoadedStudy
-from server.study.workspace import DATABASE, reading
+from server.study.workspace import DATABASE, as_begun, reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Line of each row of a log, by table and row number.
@@ -60,6 +61,22 @@ def sweep(command: Command) -> Command:
     )(command)
 
 
+def world(command: Command) -> Command:
+    """Add `--world` and `--space`, for commands that simulate participants."""
+    command = click.option(
+        "--space",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Coordinates that participants perceive, as CSV (item,dim_1,…), instead of a world; "
+        "the strongest axes are used, as many as the rank.",
+    )(command)
+    return click.option(
+        "--world",
+        type=click.Choice(list(WORLDS)),
+        help="Kind of space that participants perceive; equal by default. "
+        + " ".join(f"{known.name}: {known.description}" for known in WORLDS.values()),
+    )(command)
+
+
 @contextmanager
 def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
     """Open the study in a folder, or the one recorded in a log (then with its line numbers)."""
@@ -70,7 +87,7 @@ def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, 
     with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
         study, database, lines = log.load(path, Path(home) / DATABASE, now)
         try:
-            yield study, database, lines
+            yield as_begun(study, database), database, lines
         finally:
             database.close()
 

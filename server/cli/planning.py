@@ -1,4 +1,7 @@
-"""The command `lore-active plan`: the answers, participants, hours and money a study needs."""
+"""The command `lore-active plan`: the answers, participants, hours and money a study needs.
+
+One module, though long: its many options, and what is printed.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,20 @@ import msgspec
 import numpy as np
 
 from lore_active.errors import InvalidParameter
+from lore_active.questions.kinds import TRIPLET, kind
 from lore_active.simulation.cost import Pay, pay_in_words
+from lore_active.simulation.cost import seconds_per_trial as seconds_of
 from lore_active.simulation.parallel import running
-from lore_active.simulation.planning import COMPARED, PlanConfig, PlanRow, plan
+from lore_active.simulation.planning import (
+    COMPARED,
+    SHARES,
+    PlanConfig,
+    PlanRow,
+    plan,
+)
+from lore_active.simulation.recommendation import Recommendation, recommended
+from lore_active.stopping.registry import STOPPING_RULES
+from lore_active.stopping.sensitivity import share_of_interest
 from lore_active.warmup import warm
 from server.cli import options
 from server.cli.options import opened
@@ -24,7 +38,9 @@ from server.cli.terminal import bar, clear, say
 from server.clock import now
 from server.monitor.messages import duration
 from server.monitor.reader import Reader
+from server.store.sqlite.former_names import model_summary
 from server.study.config import Study
+from server.study.items.positions import read_space
 from server.study.loading import load
 from server.study.parsing import all_keys, rule_of
 from server.study.problems import shown
@@ -32,6 +48,7 @@ from server.study.problems import shown
 # A logistic curve with temperature 1 is about a Gaussian one with this standard deviation.
 LOGISTIC_DEVIATION = 1.7
 # Characters of answers, participants, hours and cost, each with its range.
+USUAL = ("triplet", "choose-1-of-4", "choose-2-of-4", "rank-2-of-8", "odd-one-out")
 COLUMNS = (21, 14, 16, 24)
 
 
@@ -55,8 +72,11 @@ def _of_study(items: int, settings: Study) -> dict[str, Any]:
         "overhead": session.catch + session.repeat,
         "pay": settings.pay,
         "confidence": stopping.confidence,
+        "rule": stopping.rule,
         "audits": stopping.audits,
         "min_answers": stopping.min_answers,
+        "evidence": stopping.evidence,
+        "shares": tuple(sorted({*SHARES, share_of_interest(stopping.smallest_dimension, items)})),
     }
 
 
@@ -71,7 +91,7 @@ def _of_pilot(path: Path) -> dict[str, Any]:
     z = np.frombuffer(model.embedding).reshape(count, model.rank)
     deviation = float(np.sqrt(np.mean(np.var(z, axis=0))))
     noise = (LOGISTIC_DEVIATION * model.temperature / deviation) ** 2
-    ceiling = json.loads(model.summary)["ceiling"]
+    ceiling = model_summary(model.summary)["ceiling"]
     # With lapse rate l, a perfect model predicts at most 1 − l/2 of the answers.
     lapse = 0.0 if ceiling is None else float(np.clip(2 * (1 - ceiling), 0.0, 0.2))
     return {
@@ -113,9 +133,12 @@ def _config(
         # The study's own settings take precedence; only a pilot can estimate the noise.
         known = {**estimated, **known}
     known |= {name: value for name, value in given.items() if value is not None}
+    if known.get("space") is not None:
+        known.setdefault("items", len(known["space"]))
     if "items" not in known:
         raise InvalidParameter(
-            "Give the study's folder, or the number of items with --items, or a pilot with --from."
+            "Give the study's folder, or the number of items with --items, or a pilot with --from, "
+            "or coordinates of the items with --space."
         )
     known["pay"] = _pay(known.get("pay", Pay()), pay)
     return PlanConfig(**known)
@@ -129,8 +152,37 @@ def _config(
 @click.option("--ranks", default="1-5", show_default=True, help="True ranks to simulate.")
 @click.option("--noise", type=float, help="Noise variance; 0.1 by default.")
 @click.option("--lapse", type=float, help="Lapse rate; 0 by default.")
+@click.option(
+    "--noise-spread", type=float, help="Variation of noise between participants; 0 by default."
+)
+@options.world
+@click.option(
+    "--rule",
+    type=click.Choice(sorted(STOPPING_RULES)),
+    help="The stopping rule; that of the study, or the default.",
+)
+@click.option(
+    "--smallest-dimension",
+    "shares",
+    type=float,
+    multiple=True,
+    help="Smallest share of the differences that a dimension of interest carries; can be given "
+    "several times. 0.05, 0.1 and 0.2 by default.",
+)
 @click.option("--trials", type=int, help="Trials per participant; 80 by default.")
-@click.option("--seconds-per-trial", type=float, help="Seconds per trial; 4 by default.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Kind of question, such as rank-2-of-8; can be given several times to compare them, and "
+    "'all' compares the usual ones. Triplets by default.",
+)
+@click.option(
+    "--seconds-per-trial",
+    type=float,
+    help="Seconds per trial of the (first) kind; 4 by default for triplets. Those of other kinds "
+    "follow from published ratios.",
+)
 @click.option("--pay-per-participant", type=float, help="Pay per participant.")
 @click.option("--pay-per-hour", type=float, help="Pay per hour.")
 @click.option("--pay-fee", type=float, help="Fee of the recruitment site, as a share of the pay.")
@@ -159,7 +211,13 @@ def command(
     ranks: str,
     noise: float | None,
     lapse: float | None,
+    noise_spread: float | None,
+    world: str | None,
+    space: Path | None,
+    rule: str | None,
+    shares: tuple[float, ...],
     trials: int | None,
+    kinds: tuple[str, ...],
     seconds_per_trial: float | None,
     pay_per_participant: float | None,
     pay_per_hour: float | None,
@@ -179,6 +237,11 @@ def command(
     """
     given = {
         "items": items,
+        "noise_spread": noise_spread,
+        "world": world,
+        "space": None if space is None else read_space(space),
+        "rule": rule,
+        "shares": shares or None,
         "noise": noise,
         "lapse": lapse,
         "trials": trials,
@@ -191,15 +254,50 @@ def command(
         "currency": pay_currency,
     }
     config = _config(study, pilot, given, pay)
-    rows = plan(config, _ranks(ranks), runs, seed, _Progress())
+    configs = _of_kinds(config, kinds)
     say("Compiling or loading kernels; the first time this takes about half a minute …")
     # Compiled once here, so that the parallel processes only load the result.
     warm()
     with running(jobs, scheduler):
-        if as_json:
-            _print_json(config, rows)
-        else:
-            _print(config, rows)
+        rows: list[PlanRow] = []
+        for each in configs:
+            done = plan(each, _ranks(ranks), runs, seed, _Progress())
+            rows += _print_json(each, done) if as_json else _print(each, done)
+    if len(configs) > 1:
+        _print_recommendation(recommended(rows), as_json)
+
+
+def _of_kinds(config: PlanConfig, labels: tuple[str, ...]) -> list[PlanConfig]:
+    """The configuration for each kind of question; a given duration is that of the first."""
+    names = [name for label in labels for name in (USUAL if label == "all" else (label,))]
+    kinds = [kind(name) for name in dict.fromkeys(names or [config.kind.label])]
+    measured = config.seconds_per_trial
+    # A pilot measures the duration of its own kind.
+    known = config.kind if measured is None or config.kind != TRIPLET else kinds[0]
+    return [
+        replace(
+            config,
+            kind=each,
+            seconds_per_trial=None if measured is None else seconds_of(each, known, measured),
+        )
+        for each in kinds
+    ]
+
+
+def _print_recommendation(found: Recommendation | None, as_json: bool) -> None:
+    if found is None:
+        return
+    if as_json:
+        click.echo(json.dumps({"recommended": found.kind, "hours": found.hours}))
+        return
+    others = ", ".join(
+        f"{label} {hours:.1f} h"
+        for label, hours in sorted(found.hours.items(), key=lambda one: one[1])
+    )
+    click.echo(
+        f"\nRecommended: {found.kind}. Mean of the median hours: {others}. Larger grids\n"
+        "tire people and need large screens: measure both in a pilot (--from)."
+    )
 
 
 class _Progress:
@@ -218,21 +316,29 @@ class _Progress:
             bar("simulated study", done, of, f"{duration(left / 60)} left" if done else "")
 
 
-def _print_json(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
+def _print_json(config: PlanConfig, rows: Iterable[PlanRow]) -> list[PlanRow]:
     pay = msgspec.to_builtins(config.pay)
-    click.echo(json.dumps({"plan": {**asdict(replace(config, pay=Pay())), "pay": pay}}))
+    plain = asdict(replace(config, pay=Pay(), space=None, seconds_per_trial=config.seconds))
+    plain["kind"] = config.kind.label
+    given = None if config.space is None else list(config.space.shape)
+    click.echo(json.dumps({"plan": {**plain, "pay": pay, "space": given}}))
+    printed = []
     for row in rows:
         click.echo(json.dumps(asdict(row)))
+        printed.append(row)
+    return printed
 
 
-def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
+def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> list[PlanRow]:
     click.echo(
-        f"{config.items} items, noise variance {config.noise:.2g}, lapse rate "
+        f"{_kind_in_words(config)}{config.items} items{_world(config)}, "
+        f"noise variance {config.noise:.2g}, lapse rate "
         f"{100 * config.lapse:.0f} %, {config.trials} trials per participant, "
-        f"{config.seconds_per_trial:g} s per trial{_pay_and_fee(config.pay)}.\nMedian over "
+        f"{config.seconds:.3g} s per trial{_pay_and_fee(config.pay)}.\nMedian over "
         "simulated studies (10th to 90th percentile)."
     )
     unsettled = False
+    printed = []
     last = COMPARED[0]
     click.echo(_header(config, last))
     for row in rows:
@@ -243,8 +349,15 @@ def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
         cells = [_span(row.answers, ",.0f"), _span(row.participants, ",d"), _span(row.hours, ".1f")]
         if row.cost is not None:
             cells.append(_span(row.cost, ",.0f" if max(row.cost) >= 100 else ".2f"))
-        click.echo(f"{row.rank:4d}  {_aligned(cells)}{row.right} of {row.runs}")
+        click.echo(f"{row.rank:4d}  {_share(row)}{_aligned(cells)}{row.right} of {row.runs}")
         unsettled |= row.stopped < row.runs
+        printed.append(row)
+    if None not in config.rules():
+        click.echo(
+            "\nSmallest: the share of the differences between items that a dimension of interest "
+            "carries. A study\nstops once a further one of that size is ruled out "
+            f"({config.evidence:g} : 1)."
+        )
     if unsettled:
         click.echo(
             f"\nStudies that had not stopped by {config.limit:,} answers are counted with "
@@ -255,6 +368,11 @@ def _print(config: PlanConfig, rows: Iterable[PlanRow]) -> None:
             "\nTo estimate the cost, set [pay] in study.toml, or add --pay-per-participant or "
             "--pay-per-hour, and --pay-currency."
         )
+    return printed
+
+
+def _kind_in_words(config: PlanConfig) -> str:
+    return "" if config.kind == TRIPLET else f"{config.kind.label}: "
 
 
 def _header(config: PlanConfig, selector: str) -> str:
@@ -262,7 +380,19 @@ def _header(config: PlanConfig, selector: str) -> str:
     if config.pay.is_set:
         titles.append(f"cost ({config.pay.currency.strip()})")
     what = {COMPARED[0]: "Adaptive questions", COMPARED[1]: "Random questions"}
-    return f"\n{what[selector]}\nrank  {_aligned(titles)}right rank"
+    smallest = "" if None in config.rules() else "smallest  "
+    return f"\n{what[selector]}\nrank  {smallest}{_aligned(titles)}right rank"
+
+
+def _share(row: PlanRow) -> str:
+    share = row.smallest_dimension
+    return "" if share is None else f"{f'{100 * share:.3g} %':>8s}  "
+
+
+def _world(config: PlanConfig) -> str:
+    if config.space is not None:
+        return " of the given space"
+    return "" if config.world == "equal" else f" (world: {config.world})"
 
 
 def _aligned(cells: list[str]) -> str:

@@ -24,7 +24,7 @@ from server.learning import what_if as settings_of
 from server.learning.trajectories import Trajectory, TrajectoryPoint, WhatIf
 from server.learning.verification import Mismatch, Replayed
 from server.learning.verification import verify as verified
-from server.learning.what_if import Supposition
+from server.learning.what_if import WhatIfChange
 from server.store import summaries
 from server.store.database import Database
 from server.store.hash_chain import records as chain
@@ -112,7 +112,7 @@ def _hash_of(text: str) -> bytes:
 def _replay_what_if(
     database: Database, study: LoadedStudy, terms: Sequence[str], as_json: bool
 ) -> None:
-    change = settings_of.read(terms, study.settings, database.read(summaries.people))
+    change = settings_of.read(terms, study.settings, database.read(summaries.participants))
     with ThreadPoolExecutor(_cores()) as pool:
         comparison = trajectories.what_if(
             database,
@@ -123,7 +123,7 @@ def _replay_what_if(
             pool.map,
         )
     if as_json:
-        click.echo(json.dumps({"supposed": list(terms), **asdict(comparison)}))
+        click.echo(json.dumps({"changes": list(terms), **asdict(comparison)}))
         return
     for line in what_if_table(comparison, change, study):
         click.echo(line)
@@ -177,7 +177,7 @@ def _print(outcome: Replayed) -> None:
     click.echo(_coverage(outcome))
     how = "bit for bit" if outcome.fingerprint_match else "within tolerance (another machine)"
     click.echo(
-        f"{outcome.models_checked} models, {outcome.queries_checked} questions and "
+        f"{outcome.models_checked} models, {outcome.questions_checked} questions and "
         f"{outcome.decisions_checked} decisions compared {how} in {outcome.seconds:.1f} s."
     )
     if outcome.counts:
@@ -217,7 +217,7 @@ MAX_ROWS = 16
 _CELL = 37
 
 
-def what_if_table(comparison: WhatIf, change: Supposition, study: LoadedStudy) -> Iterator[str]:
+def what_if_table(comparison: WhatIf, change: WhatIfChange, study: LoadedStudy) -> Iterator[str]:
     """Format the original and the what-if replay side by side, line by line."""
     columns = {"original": comparison.original}
     if comparison.same_pool is not None:
@@ -257,9 +257,9 @@ def _cell(course: Trajectory, answers: int) -> str:
 
 
 def _random(point: TrajectoryPoint) -> str:
-    if point.progressive is None or point.low is None or point.high is None:
+    if point.prequential is None or point.low is None or point.high is None:
         return "–"
-    return f"{_percent(point.progressive)} ({100 * point.low:.0f}–{100 * point.high:.0f})"
+    return f"{_percent(point.prequential)} ({100 * point.low:.0f}–{100 * point.high:.0f})"
 
 
 def _percent(share: float | None) -> str:

@@ -13,6 +13,7 @@ from lore_active.errors import InvalidParameter
 from server.auth import passwords
 from server.cli import options
 from server.clock import now
+from server.processes import logs
 from server.processes import rehearsal as rehearsing
 from server.processes.lifetime import set_by_signals
 from server.processes.listener import CannotListen
@@ -53,6 +54,13 @@ from server.study.samples.template import write_study
     help="Keep the copy used for the rehearsal, in FOLDER.",
 )
 @click.option("--in-study", is_flag=True, help="Let the bots take part in the study itself.")
+@click.option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    default=logs.DEFAULT,
+    show_default=True,
+    help="Least severe messages in the logs of the processes, on standard error.",
+)
 def serve(
     folders: tuple[Path, ...],
     host: str,
@@ -64,9 +72,11 @@ def serve(
     think: float,
     keep: Path | None,
     in_study: bool,
+    log_level: str,
 ) -> None:
     """Serve studies to participants and update their models while answers come in."""
     _check_proxy(proxy)
+    logs.pass_on(log_level)
     if not bots and (keep or in_study):
         option = "--keep" if keep else "--in-study"
         raise InvalidParameter(f"{option} requires --bots.")

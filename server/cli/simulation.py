@@ -1,11 +1,14 @@
-"""The command `lore-active simulate`: studies with simulated participants or logged answers."""
+"""The command `lore-active simulate`: studies with simulated participants or logged answers.
+
+One module, though long: its many options, and what is printed.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +21,31 @@ from lore_active.data.comparisons import MAX_ITEMS, as_triplets
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
+from lore_active.questions.kinds import TRIPLET, kind
 from lore_active.questions.pool import PooledQuestions
 from lore_active.simulation import worlds
-from lore_active.simulation.observers import ObserverNoise, crowd, simulated_answers
+from lore_active.simulation.observers import (
+    DISTRIBUTIONS,
+    Distribution,
+    ObserverNoise,
+    crowd,
+    simulated_answers,
+)
 from lore_active.simulation.parallel import running, sweep
-from lore_active.simulation.run import LoggedPeople, People, SimulatedPeople, simulate
-from lore_active.stopping.registry import STOPPING_RULES, stopping_rule
+from lore_active.simulation.run import (
+    LoggedParticipants,
+    Participants,
+    SimulatedParticipants,
+    simulate,
+)
+from lore_active.stopping.criteria import percent
+from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES, stopping_rule
+from lore_active.stopping.sensitivity import share_of_interest
 from lore_active.types import Floats
 from lore_active.warmup import warm
 from server.cli import options
 from server.cli.terminal import bar, say
+from server.study.items.positions import read_space
 
 TEST_QUESTIONS = 3000
 QUANTILES = (0.1, 0.5, 0.9)
@@ -56,10 +74,13 @@ class Setting:
     stop: bool
     pool: Path | None
     simulated: bool = False
-    world: str = "equal"
-    rule: str = "rank_settled"
-    smallest_dimension: float = 0.1
+    world: str | None = None
+    given: Floats | None = field(default=None, compare=False)
+    rule: str = DEFAULT_RULE
+    smallest_dimension: float | None = None
     evidence: float = 20.0
+    kind: str = "triplet"
+    distribution: Distribution = "gaussian"
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -73,8 +94,10 @@ class Setting:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Run the study; yield a record for each audit, then a summary."""
-        learner, people, test = self._participants()
-        for record in simulate(learner, people, self.answers, test, time.perf_counter, self.stop):
+        learner, participants, test = self._participants()
+        for record in simulate(
+            learner, participants, self.answers, test, time.perf_counter, self.stop
+        ):
             if record.get("summary"):
                 record["true_rank"] = self.rank if self.pool is None else None
                 record["correct_ranks"] = None if self.pool is not None else self.correct_ranks
@@ -83,7 +106,9 @@ class Setting:
     @property
     def space(self) -> Floats:
         """Coordinates of the items in the world of the simulated participants."""
-        return worlds.space(self.world, self.items, self.rank, self.seed)
+        if self.given is not None:
+            return worlds.cut(self.given, self.rank)
+        return worlds.space(self.world or "equal", self.items, self.rank, self.seed)
 
     @property
     def correct_ranks(self) -> list[int]:
@@ -93,9 +118,10 @@ class Setting:
         """
         if self.rule != "smallest_dimension":
             return [self.rank, self.rank]
-        return list(worlds.correct_ranks(self.space, self.smallest_dimension))
+        share = share_of_interest(self.smallest_dimension, self.items)
+        return list(worlds.correct_ranks(self.space, share))
 
-    def _participants(self) -> tuple[Learner, People, Any]:
+    def _participants(self) -> tuple[Learner, Participants, Any]:
         rule = stopping_rule(
             self.rule,
             max_answers=self.answers,
@@ -104,18 +130,23 @@ class Setting:
         )
         selector = SELECTORS.make(self.selector)
         if self.pool is not None:
+            if kind(self.kind) != TRIPLET:
+                raise InvalidParameter("--pool has answers to triplets: omit --kind.")
             # Items without answers could never be asked about, and the rank would never settle.
             logged = as_triplets(self.pool, simulated=self.simulated).occurring()
-            pool = LoggedPeople(logged, self.seed + 1)
+            pool = LoggedParticipants(logged, self.seed + 1)
             source = PooledQuestions(pool.questions, logged.n_objects)
             return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
         observer_noise = ObserverNoise(
-            self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift
+            self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift, self.distribution
         )
         space = self.space
-        people = SimulatedPeople(crowd(space, self.observers, observer_noise, self.seed + 1))
+        participants = SimulatedParticipants(
+            crowd(space, self.observers, observer_noise, self.seed + 1)
+        )
         test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, ObserverNoise(noise=0.0))
-        return Learner(self.items, self.seed, selector, rule), people, test
+        learner = Learner(self.items, self.seed, selector, rule, kind=self.kind)
+        return learner, participants, test
 
 
 def summary_of(setting: Setting) -> dict[str, Any]:
@@ -125,15 +156,9 @@ def summary_of(setting: Setting) -> dict[str, Any]:
 
 
 @click.command(name="simulate")
-@click.option("--items", type=int, default=50, show_default=True, help="Number of items.")
+@click.option("--items", type=int, help="Number of items; 50, or those of --space, by default.")
 @click.option("--rank", type=int, default=3, show_default=True, help="True number of dimensions.")
-@click.option(
-    "--world",
-    type=click.Choice(list(worlds.WORLDS)),
-    default="equal",
-    show_default=True,
-    help="Kind of space: " + " ".join(f"{w.name}: {w.description}" for w in worlds.WORLDS.values()),
-)
+@options.world
 @click.option("--noise", type=float, default=0.1, show_default=True, help="Noise variance.")
 @click.option(
     "--answers", type=int, default=2000, show_default=True, help="Maximum number of answers."
@@ -148,16 +173,15 @@ def summary_of(setting: Setting) -> dict[str, Any]:
 @click.option(
     "--rule",
     type=click.Choice(sorted(STOPPING_RULES)),
-    default="rank_settled",
+    default=DEFAULT_RULE,
     show_default=True,
     help="The stopping rule.",
 )
 @click.option(
     "--smallest-dimension",
     type=float,
-    default=0.1,
-    show_default=True,
-    help="Smallest share of the differences that a dimension of interest carries.",
+    help="Smallest share of the differences that a dimension of interest carries.  [default: 0.1, "
+    "with fewer than 30 items more: 3 divided by their number]",
 )
 @click.option(
     "--evidence",
@@ -166,9 +190,19 @@ def summary_of(setting: Setting) -> dict[str, Any]:
     show_default=True,
     help="Bayes factor required to rule out a further dimension.",
 )
+@click.option(
+    "--kind", default="triplet", show_default=True, help="Kind of question, such as rank-2-of-8."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--observers", type=int, default=1, show_default=True, help="Number of simulated participants."
+)
+@click.option(
+    "--distribution",
+    type=click.Choice(DISTRIBUTIONS),
+    default="gaussian",
+    show_default=True,
+    help="Distribution of the response noise.",
 )
 @click.option("--lapse", type=float, default=0.0, help="Lapse rate (share of random answers).")
 @click.option("--side-bias", type=float, default=0.0, help="Bias towards the left option.")
@@ -208,10 +242,16 @@ def command(
     scheduler: str | None,
     no_stop: bool,
     as_json: bool,
+    space: Path | None,
+    items: int | None,
     **chosen: Any,
 ) -> None:
     """Run studies with simulated participants, or on logged answers."""
-    setting = Setting(stop=not no_stop, **chosen)
+    given = None if space is None else read_space(space)
+    if given is not None and items not in (None, len(given)):
+        raise InvalidParameter(f"--items is {items}, but {space} has {len(given)} items.")
+    count = (len(given) if given is not None else 50) if items is None else items
+    setting = Setting(stop=not no_stop, items=count, given=given, **chosen)
     if seeds is None and (jobs or scheduler):
         raise InvalidParameter("--jobs and --scheduler require --seeds.")
     if setting.pool is not None:
@@ -243,6 +283,7 @@ def _describe(record: dict[str, Any]) -> str:
         return (
             f"{record['answers']:6d} answers  rank {record['rank']}  {accuracy}"
             f"prequential {_share(record['prequential_accuracy'])}  {record['headline']}"
+            f"{_ruled_out(record)}"
         )
     truth = (
         ""
@@ -254,6 +295,15 @@ def _describe(record: dict[str, Any]) -> str:
         f"selecting {record['select_seconds']:.1f} s, refits {record['refit_seconds']:.1f} s, "
         f"audits {record['audit_seconds']:.1f} s"
     )
+
+
+def _ruled_out(record: dict[str, Any]) -> str:
+    """What is known about a further dimension; empty under rules that do not test for one."""
+    if record["found_share"] is not None:
+        return f" A further one of about {percent(record['found_share'])} is found."
+    if record["ruled_out_share"] is not None:
+        return f" A further one of {percent(record['ruled_out_share'])} or more is ruled out."
+    return ""
 
 
 def _share(value: float | None) -> str:
@@ -281,7 +331,8 @@ def _right(end: dict[str, Any]) -> bool:
 def _total(setting: Setting, ends: list[dict[str, Any]]) -> dict[str, Any]:
     stops = [end for end in ends if end["stopped_at"] is not None]
     counts = [end["stopped_at"] for end in stops]
-    settings = asdict(setting)
+    settings = asdict(replace(setting, given=None))
+    del settings["given"]
     settings["pool"] = None if setting.pool is None else str(setting.pool)
     return {
         "sweep": True,

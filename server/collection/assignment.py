@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from server.collection.screens import Note, Side
 from server.store import collection, models, questions
 from server.store.collection import Participant
 from server.store.database import Connection
-from server.store.questions import Issued, NewQuery
+from server.store.questions import Issued, NewQuestion
 from server.study.config import LoadedStudy
 from server.study.schedule import REPEAT_LAG, schedule
 
@@ -24,32 +25,53 @@ class Issuer:
 
     def __init__(self, study: LoadedStudy) -> None:
         self.study = study
+        self._known_seed: int | None = None
 
-    def lease(self, c: Connection, who: Participant, slot: int, now: int) -> Issued:
-        """Return the question at a position of a participant's session; lease it if it is new."""
+    def _seed(self, c: Connection) -> int:
+        """The study's seed, which never changes."""
+        if self._known_seed is None:
+            state = collection.state(c)
+            assert state is not None
+            self._known_seed = state.seed
+        return self._known_seed
+
+    def lease(
+        self, c: Connection, who: Participant, slots: Sequence[int], now: int
+    ) -> list[Issued]:
+        """Return the questions at positions of a participant's session; lease those that are new.
+
+        This runs with every answer, so as few statements as possible are used.
+        """
         expires = now + self.study.settings.session.lease_seconds * 1000
-        asked = questions.issued_in(c, who.id, slot)
-        if asked is not None:
-            if asked.side is None and asked.expires_at <= now:
+        known = {asked.slot: asked for asked in questions.issued_in(c, who.id, slots)}
+        leased = []
+        for slot in slots:
+            asked = known.get(slot)
+            if asked is None:
+                asked = self._lease_new(c, who, slot, now, expires)
+            elif asked.side is None and asked.expires_at <= now:
                 questions.renew_lease(c, asked.id, expires)
                 asked = replace(asked, expires_at=expires)
-            return asked
+            leased.append(asked)
+        return leased
+
+    def _lease_new(
+        self, c: Connection, who: Participant, slot: int, now: int, expires: int
+    ) -> Issued:
         token = secrets.token_urlsafe(18)
         new, swap = self._scheduled(c, who, slot)
         if new is None:
             ready = questions.first_ready(c, who.id)
             if ready is not None:
-                query, _, first, second = ready
-                left, right = sorted((first, second), reverse=swap)
-                questions.lease_ready(c, query, left, right, who.id, slot, token, now, expires)
-            else:
-                new = self._random(c, who, slot, swap, "fallback")
-        if new is not None:
-            version = models.latest_version(c)
-            questions.lease_new(c, new, version, who.id, slot, token, now, expires)
-        leased = questions.issued_in(c, who.id, slot)
-        assert leased is not None
-        return leased
+                questions.lease_ready(c, ready[0], who.id, slot, token, now, expires)
+                return Issued(*ready, None, who.id, slot, token, expires, now, None)
+            new = self._random(c, who, slot, swap, "fallback")
+        version = models.latest_version(c)
+        question = questions.lease_new(c, new, version, who.id, slot, token, now, expires)
+        return Issued(
+            *(question, new.purpose, new.anchor, new.left, new.right, new.nearer),
+            *(who.id, slot, token, expires, now, None),
+        )
 
     def takes(self, asked: Issued, side: Side, now: int) -> bool:
         """Whether the study allows this answer; a time-out must agree with the server's clock."""
@@ -75,10 +97,10 @@ class Issuer:
 
     def _scheduled(
         self, c: Connection, who: Participant, slot: int
-    ) -> tuple[NewQuery | None, bool]:
+    ) -> tuple[NewQuestion | None, bool]:
         """The question that the schedule dictates (None: the learner's), and whether to swap."""
         settings = self.study.settings.session
-        seed = _seed(c)
+        seed = self._seed(c)
         if slot < 0:
             return self._known(seed, who, slot, bool(slot % 2), "practice"), False
         plan = schedule(seed, who.id, who.trials, settings.random, settings.catch, settings.repeat)
@@ -91,7 +113,9 @@ class Issuer:
             return self._random(c, who, slot, swap, "schedule"), swap
         return None, swap
 
-    def _known(self, seed: int, who: Participant, slot: int, swap: bool, purpose: str) -> NewQuery:
+    def _known(
+        self, seed: int, who: Participant, slot: int, swap: bool, purpose: str
+    ) -> NewQuestion:
         """A question with a known answer: the study's own, or one with the anchor as an option."""
         rng = _rng(seed, who.id, slot)
         catches = self.study.catches
@@ -104,42 +128,33 @@ class Issuer:
             anchor, farther = (int(item) for item in rng.choice(len(self.study.items), 2, False))
             nearer = anchor
         left, right = (farther, nearer) if swap else (nearer, farther)
-        return NewQuery(
+        return NewQuestion(
             "schedule", purpose, anchor, left, right, nearer, None, None, f"{seed}/{who.id}/{slot}"
         )
 
-    def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuery | None:
+    def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuestion | None:
         """One of the participant's earlier questions, sides swapped; None if there is none."""
-        own = questions.issued_to(c, who.id)
-        repeated = {_triplet(asked) for asked in own if asked.purpose == "repeat"}
-        candidates = [
-            asked
-            for asked in own
-            if 0 <= asked.slot <= slot - REPEAT_LAG
-            and asked.purpose in ("cover", "active", "random")
-            and asked.side in ("left", "right")
-            and _triplet(asked) not in repeated
-        ]
+        candidates = questions.repeatable(c, who.id, slot - REPEAT_LAG)
         if not candidates:
             return None
         old = candidates[int(_rng(seed, who.id, slot).integers(len(candidates)))]
-        return NewQuery(
+        return NewQuestion(
             "schedule",
             "repeat",
-            old.anchor,
-            old.right,
-            old.left,
+            old[1],
+            old[3],
+            old[2],
             None,
-            old.id,
+            old[0],
             None,
             f"{seed}/{who.id}/{slot}",
         )
 
     def _random(
         self, c: Connection, who: Participant, slot: int, swap: bool, origin: str
-    ) -> NewQuery:
+    ) -> NewQuestion:
         """Draw uniformly from the questions that this participant has not had."""
-        seed, count = _seed(c), len(self.study.items)
+        seed, count = self._seed(c), len(self.study.items)
         rng = _rng(seed, who.id, slot)
         had = questions.count_had(c, who.id)
         everything = count * (count - 1) * (count - 2) // 2
@@ -151,7 +166,7 @@ class Issuer:
             if not questions.has_had(c, who.id, anchor, first, second):
                 break
         left, right = sorted((first, second), reverse=swap)
-        return NewQuery(
+        return NewQuestion(
             origin,
             "random",
             anchor,
@@ -169,17 +184,6 @@ def expected(asked: Issued) -> Side | None:
     if asked.nearer is None:
         return None
     return "left" if asked.nearer == asked.left else "right"
-
-
-def _triplet(asked: Issued) -> tuple[int, int, int]:
-    """A question regardless of the sides of its options."""
-    return asked.anchor, min(asked.left, asked.right), max(asked.left, asked.right)
-
-
-def _seed(c: Connection) -> int:
-    state = collection.state(c)
-    assert state is not None
-    return state.seed
 
 
 def _rng(seed: int, number: int, slot: int) -> np.random.Generator:

@@ -16,7 +16,7 @@ from server.store.collection import Participant
 from server.store.database import Connection
 from server.study.config import LoadedStudy
 
-# Values of `rested` that mean a page before the next question: the one between practice and the
+# Values of `break_done` that mean a page before the next question: the one between practice and the
 # actual trials, feedback on a practice question, and "take your time".
 NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN = -1, -2, -3
 
@@ -53,33 +53,36 @@ class Location:
             return replace(plain, code=code, address=address, undecided=undecided)
         if who.stage not in ("practice", "trials"):
             return plain
-        now, state = self.clock(), _state(c)
+        now, state, minutes = self.clock(), _state(c), None
         if state.status == "paused":
             return replace(plain, kind="paused")
         if who.stage == "trials":
-            if who.rested == NOT_READY:
+            if who.break_done == NOT_READY:
                 return replace(plain, kind="ready")
-            if who.rested == SLOW_DOWN:
+            if who.break_done == SLOW_DOWN:
                 return replace(plain, kind="slow_down")
-            plain = replace(plain, minutes=self._pace.minutes_left(c, who))
+            minutes = self._pace.minutes_left(c, who)
             every = self.study.settings.session.break_every
-            if every and who.done and who.done % every == 0 and who.rested != who.done:
-                return replace(plain, kind="break")
-        elif who.rested == PRACTICE_FEEDBACK:
+            if every and who.done and who.done % every == 0 and who.break_done != who.done:
+                return replace(plain, kind="break", minutes=minutes)
+        elif who.break_done == PRACTICE_FEEDBACK:
             return self._practice_feedback(c, who, plain)
         slot = self.current_slot(who)
         assert slot is not None
-        asked = self._issuer.lease(c, who, slot, now)
-        following = slot + 1
-        upcoming: tuple[int, ...] = ()
-        if following < who.trials:
-            ahead = self._issuer.lease(c, who, following, now)
-            upcoming = (ahead.anchor, ahead.left, ahead.right)
-        return replace(
-            plain,
-            kind="practice" if slot < 0 else "trial",
-            trial=TrialScreen(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
-            upcoming=upcoming,
+        # The next one as well, so that its stimuli can be loaded ahead.
+        slots = (slot, slot + 1) if slot + 1 < who.trials else (slot,)
+        asked, *following = self._issuer.lease(c, who, slots, now)
+        return Screen(
+            "practice" if slot < 0 else "trial",
+            who.token,
+            who.visit,
+            TrialScreen(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
+            who.done,
+            who.trials,
+            upcoming=tuple(
+                item for ahead in following for item in (ahead.anchor, ahead.left, ahead.right)
+            ),
+            minutes=minutes,
         )
 
     def _practice_feedback(self, c: Connection, who: Participant, plain: Screen) -> Screen:
@@ -109,7 +112,7 @@ class Location:
 
     def practice_slot(self, who: Participant) -> int:
         """Slot of the next practice question (negative); 0 when practice is done."""
-        return min(0, who.practised - self.study.settings.session.practice)
+        return min(0, who.practice_done - self.study.settings.session.practice)
 
     def current_slot(self, who: Participant) -> int | None:
         """Slot of the question to be answered now; None if there is none."""

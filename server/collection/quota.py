@@ -34,21 +34,21 @@ class Quota:
         # The newest participants may be rolled back by a failed commit: they are counted each time.
         committed = max(0, newest - MAX_TOGETHER)
         if committed > self._counted:
-            self._upper_bound += store.most_promised(c, self._counted, committed)
+            self._upper_bound += store.max_reserved_trials(c, self._counted, committed)
             self._counted = committed
-        reserved = self._upper_bound + store.most_promised(c, self._counted, newest)
+        reserved = self._upper_bound + store.max_reserved_trials(c, self._counted, newest)
         few = not state.budget_participants or newest < state.budget_participants
         if few and reserved + state.trials <= state.budget_answers:
             return state.trials
         return self._exact(c, state, now, simulated)
 
     def _exact(self, c: Connection, state: StudyState, now: int, simulated: bool) -> int:
-        reserved, participants = store.promised(c, *self._present_from_to(now), simulated)
+        reserved, participants = store.reserved_trials(c, *self._present_from_to(now), simulated)
         if state.budget_participants and participants >= state.budget_participants:
             return 0
         return min(state.trials, state.budget_answers - reserved)
 
-    def is_away(self, who: Participant, now: int) -> bool:
+    def is_idle(self, who: Participant, now: int) -> bool:
         """Whether a participant has been idle for so long that their quota is released."""
         since, until = self._present_from_to(now)
         return who.stage in store.UNDER_WAY and not since <= who.seen_at <= until
@@ -58,7 +58,7 @@ class Quota:
         if who.stage not in store.UNDER_WAY:
             return who
         window = self._present_from_to(now)
-        reserved, others = store.promised(c, *window, bool(who.simulated), who.id)
+        reserved, others = store.reserved_trials(c, *window, bool(who.simulated), who.id)
         full = state.budget_participants and not who.done and others >= state.budget_participants
         if state.status == "stopped" or reserved + who.trials > state.budget_answers or full:
             return store.change_participant(c, who.id, stage="expired", finished_at=now)

@@ -171,15 +171,15 @@ class Service:
         def due(who: Participant) -> bool:
             if who.stage == "practice":
                 return (
-                    who.rested == PRACTICE_FEEDBACK
+                    who.break_done == PRACTICE_FEEDBACK
                     and done == self._location.practice_slot(who) - 1
                 )
-            return who.stage == "trials" and who.done == done != who.rested
+            return who.stage == "trials" and who.done == done != who.break_done
 
         def changes(who: Participant, now: int) -> dict[str, Any]:
             if who.stage == "practice" and self._location.practice_slot(who) >= 0:
-                return {"stage": "trials", "rested": NOT_READY}
-            return {"rested": 0 if who.stage == "practice" else done}
+                return {"stage": "trials", "break_done": NOT_READY}
+            return {"break_done": 0 if who.stage == "practice" else done}
 
         return self._act(token, visit, due, changes)
 
@@ -250,7 +250,7 @@ class Service:
         timings: Mapping[str, Any] | None,
     ) -> Screen:
         who, now = self._participant(c, token), self.clock()
-        away = self._quota.is_away(who, now)
+        idle = self._quota.is_idle(who, now)
         asked = questions.issued(c, question)
         if asked is None or asked.participant != who.id:
             raise QuestionNotFound("This question was not given to this participant.")
@@ -258,22 +258,27 @@ class Service:
         current = asked.side is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
             if self._issuer.takes(asked, side, now):
-                late = away or now > asked.expires_at
+                late = idle or now > asked.expires_at
                 questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
                 note = self._issuer.note(asked, side)
-                who = (self._practised if asked.slot < 0 else self._done)(c, who, now)
+                who = (self._practice_answered if asked.slot < 0 else self._done)(c, who, now)
             else:
                 note = "not_taken"
-        if away:
+        if idle:
             who = self._quota.returned(c, who, self._state(c), now)
         if self._older(who, visit):
             return _elsewhere(who, current)
         stage = self._location.stage(c, who)
-        return replace(stage, note=note) if stage.kind == "trial" or note == "not_taken" else stage
+        noted = note and (stage.kind == "trial" or note == "not_taken")
+        return replace(stage, note=note) if noted else stage
 
-    def _practised(self, c: Connection, who: Participant, now: int) -> Participant:
+    def _practice_answered(self, c: Connection, who: Participant, now: int) -> Participant:
         return store.change_participant(
-            c, who.id, practised=who.practised + 1, rested=PRACTICE_FEEDBACK, seen_at=now
+            c,
+            who.id,
+            practice_done=who.practice_done + 1,
+            break_done=PRACTICE_FEEDBACK,
+            seen_at=now,
         )
 
     def _done(self, c: Connection, who: Participant, now: int) -> Participant:
@@ -286,7 +291,7 @@ class Service:
         if not who.simulated:
             self._leave_simulated_out(c, now)
             if who.stage == "trials" and self._pace.reminded(c, who, now):
-                who = store.change_participant(c, who.id, rested=SLOW_DOWN)
+                who = store.change_participant(c, who.id, break_done=SLOW_DOWN)
         return who
 
     def _leave_simulated_out(self, c: Connection, now: int) -> None:
@@ -304,7 +309,7 @@ class Service:
     def _present(self, c: Connection, token: str) -> Participant:
         """The participant of this token; one who was idle is readmitted if there is room."""
         who, now = self._participant(c, token), self.clock()
-        if not self._quota.is_away(who, now):
+        if not self._quota.is_idle(who, now):
             return who
         return self._quota.returned(c, who, self._state(c), now)
 

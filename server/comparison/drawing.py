@@ -24,9 +24,9 @@ def state(result: Result, folds: int) -> str:
     if result.status == "done":
         return ""
     if result.status == "missing":
-        return f"not run: {result.words}"
+        return f"not run: {result.message}"
     done = f" after {len(result.folds)} of {folds} folds"
-    return (f"failed: {result.words}" if result.status == "failed" else result.words) + done
+    return (f"failed: {result.message}" if result.status == "failed" else result.message) + done
 
 
 def svg(results: Sequence[Result], folds: int, title: str) -> str:
@@ -146,4 +146,4 @@ td:nth-child(-n+4) {{ white-space: nowrap; }}
 
 def note(result: Result, folds: int) -> str:
     """Describe a method's choices, or why results are missing."""
-    return state(result, folds) or result.words
+    return state(result, folds) or result.message

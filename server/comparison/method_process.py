@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
-from lore_active.rank.cross_validation import folds
+from lore_active.rank.folds import folds
 from lore_active.simulation.baselines import METHODS
 from lore_active.warmup import warm
 

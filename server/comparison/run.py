@@ -19,7 +19,7 @@ import numpy as np
 
 from lore_active.data.comparisons import Triplets
 from lore_active.errors import InvalidParameter
-from lore_active.rank.cross_validation import folds as folded
+from lore_active.rank.folds import folds as folded
 from lore_active.simulation.baselines import METHODS, Method
 from lore_active.simulation.parallel import sweep
 from server.comparison.method_process import FoldResult, Job
@@ -40,7 +40,7 @@ class Result:
     method: str
     name: str
     status: Status
-    words: str
+    message: str
     folds: tuple[FoldResult, ...]
 
     def figures(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _backups(folder: Path) -> Iterator[Finding]:
         return
     made = datetime.fromtimestamp(backups.made_at(copies[-1]) / 1000, UTC)
     newest = f"{len(copies)} in {backups.FOLDER}/, the newest of {made:%Y-%m-%d %H:%M} UTC"
-    if damage := backups.unsound(copies[-1]):
+    if damage := backups.damage_in(copies[-1]):
         advice = "Delete it and check the disk: files on it are being corrupted."
         yield problem("backups", f"{copies[-1].name} is damaged: {damage}", advice)
     else:

@@ -57,6 +57,25 @@ MEANINGS = {
     "alt": "text alternative",
     "text": "the text of a text item",
     "file": "name of the stimulus file",
+    "version": "version of the model, from 1",
+    "answers": "answers that the model was fitted to",
+    "audit": "1 if the number of dimensions was estimated by cross-validation; 0 after a refit",
+    "rank": "number of dimensions",
+    "settled": "1 if every criterion of the stopping rule was met",
+    "lambda": "weight of the rank penalty",
+    "prequential_accuracy": "share of the last random questions predicted correctly before they "
+    "were answered; empty if there were none",
+    "accuracy_low": "lower end of its 95 % confidence interval",
+    "accuracy_high": "upper end of its 95 % confidence interval",
+    "noise_ceiling": "accuracy of a perfect model, from repeated questions; empty if unknown",
+    "stopping_rule": "name of the stopping rule; empty for models of earlier versions",
+    "ruled_out_share": "smallest share of the differences between items from which on a further "
+    "dimension was ruled out; empty if none was",
+    "found_share": "share at which the evidence for a further dimension was strongest; empty "
+    "unless one was found",
+    "ranks_from": "smallest number of dimensions that could not be excluded",
+    "ranks_to": "largest number of dimensions of interest that could not be excluded; empty if "
+    "there was no upper limit",
     "worker_id": "number of the participant, from 1; `group` in an embedding of all participants",
     "rt": "response time in milliseconds, measured by the page; without JavaScript, the time "
     "since the participant's previous answer, by the server's clock",

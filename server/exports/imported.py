@@ -10,10 +10,10 @@ import numpy as np
 from server.exports.tables import csv_text
 from server.store import imports
 from server.store.database import Database
-from server.store.imports import Prior
+from server.store.imports import ImportedFile
 from server.study.config import LoadedStudy
 
-COLUMNS = ("prior", "file", "sha256", "taken_out")
+COLUMNS = ("file_number", "file", "sha256", "removed")
 # Names of anchor, nearer and farther in each format; formats with numbers also get the keys.
 ANSWER = {
     "csv": ("anchor", "nearer", "farther"),
@@ -33,10 +33,10 @@ MEANINGS = {
     "head_filename": "key of the anchor",
     "winner_filename": "key of the nearer item",
     "loser_filename": "key of the other item",
-    "prior": "number of the imported file, from 1",
+    "file_number": "number of the imported file, from 1",
     "file": "its name",
     "sha256": "SHA-256 of its content",
-    "taken_out": "1 if they were removed from the model",
+    "removed": "1 if they were removed from the model",
 }
 
 
@@ -76,27 +76,29 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
         return []
     if name == "cblearn":
         return [_arrays(database, study, folder, every)]
-    path = folder / f"{study.name}_prior.csv"
+    path = folder / f"{study.name}_imported.csv"
     if name == "csv":
-        path = folder / "prior.csv"
+        path = folder / "imported.csv"
     elif name == "psych-ds":
-        path = folder / "data" / f"{psych_ds_stem(study)}_task-prior_data.csv"
+        path = folder / "data" / f"{psych_ds_stem(study)}_task-imported_data.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         file.writelines(_pieces(database, study, every, name))
     if name == "psych-ds":
         # Psych-DS has no such file; its README has the same lines.
         return [path]
-    dictionary = folder / "dictionary_prior.md"
+    dictionary = folder / "dictionary_imported.md"
     lines = ["# Data dictionary of imported answers", "", *dictionary_lines(name)]
     dictionary.write_text("\n".join(lines), encoding="utf-8")
     return [path, dictionary]
 
 
-def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: str) -> Iterator[str]:
+def _pieces(
+    database: Database, study: LoadedStudy, every: list[ImportedFile], name: str
+) -> Iterator[str]:
     yield csv_text([columns(name)])
-    for prior in every:
-        rows = database.read(lambda c, at=prior.id: imports.rows(c, [at]))  # type: ignore[misc]
-        marks = (prior.id, prior.name, prior.hash, prior.taken_out)
+    for source in every:
+        rows = database.read(lambda c, at=source.id: imports.rows(c, [at]))  # type: ignore[misc]
+        marks = (source.id, source.name, source.hash, source.removed)
         yield csv_text(
             (
                 *(row if name in NUMBERED else ()),
@@ -107,17 +109,19 @@ def _pieces(database: Database, study: LoadedStudy, every: list[Prior], name: st
         )
 
 
-def _arrays(database: Database, study: LoadedStudy, folder: Path, every: list[Prior]) -> Path:
-    """Write `triplets` in list order, `prior` (which file) and `items`; only those in use."""
-    in_use = [prior.id for prior in every if not prior.taken_out]
+def _arrays(
+    database: Database, study: LoadedStudy, folder: Path, every: list[ImportedFile]
+) -> Path:
+    """Write `triplets` in list order, `file_number` and `items`; only those in use."""
+    in_use = [source.id for source in every if not source.removed]
     parts = [(at, database.read(lambda c, at=at: imports.rows(c, [at]))) for at in in_use]  # type: ignore[misc]
-    path = folder / f"{study.name}_prior_triplets.npz"
+    path = folder / f"{study.name}_imported_triplets.npz"
     np.savez(
         path,
         triplets=np.array([row for _, rows in parts for row in rows], dtype=np.int32).reshape(
             -1, 3
         ),
-        prior=np.repeat([at for at, _ in parts], [len(rows) for _, rows in parts]),
+        file_number=np.repeat([at for at, _ in parts], [len(rows) for _, rows in parts]),
         items=np.array([item.key for item in study.items]),
     )
     return path

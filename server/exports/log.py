@@ -16,15 +16,18 @@ from lore_active.reproducibility import fingerprint
 from server.store import archive
 from server.store.database import Connection, Database
 from server.store.hash_chain import records as chain
+from server.store.sqlite.former_names import current_column, current_table
 from server.store.tables import TABLES, key_of
 from server.study.config import Catch, Item, LoadedStudy, Study
 from server.study.loading import NAME
 
-# Format 2 ends with the hash chain of the stored rows; otherwise it is the same as format 1.
-FORMAT = 2
-READABLE = (1, 2)
-_SEAL = b',"seal":"'
-_SEAL_LENGTH = 32
+# Since format 2 a log ends with the hash chain of the stored rows. Up to that format, some tables
+# and columns had other names; up to format 3, the learner numbered questions itself.
+FORMAT = 4
+READABLE = (1, 2, 3, 4)
+# Each line ends with its hash; up to format 2, under the second name.
+_KEYS = (b',"hash":"', b',"seal":"')
+_HASH_LENGTH = 32
 _BEGIN = b'{"line":1,"kind":"study",'
 # Larger than any model: a file without line ends must not fill the memory.
 MAX_LINE_BYTES = 256 * 2**20
@@ -57,24 +60,25 @@ class _Event(msgspec.Struct):
     row: dict[str, Any]
 
 
-def _sealed(body: bytes, before: str) -> tuple[bytes, str]:
-    seal = hashlib.sha256(before.encode() + body).hexdigest()[:_SEAL_LENGTH]
-    return body[:-1] + _SEAL + seal.encode() + b'"}\n', seal
+def _hashed(body: bytes, before: str, key: bytes = _KEYS[0]) -> tuple[bytes, str]:
+    """Return the line with its hash, which follows the line with the hash `before`."""
+    own = hashlib.sha256(before.encode() + body).hexdigest()[:_HASH_LENGTH]
+    return body[:-1] + key + own.encode() + b'"}\n', own
 
 
 def lines(database: Database, study: LoadedStudy, pseudonyms: bool = False) -> Iterator[bytes]:
     """Yield the log's lines, a consistent snapshot even while the study is running."""
-    number, seal = 0, ""
+    number, before = 0, ""
     connection = database.reader()
     try:
         connection.execute("BEGIN")
         for kind, row in _events(connection, study, pseudonyms):
             number += 1
             body = msgspec.json.encode({"line": number, "kind": kind, "row": row})
-            sealed, seal = _sealed(body, seal)
-            yield sealed
+            line, before = _hashed(body, before)
+            yield line
         body = msgspec.json.encode({"line": number + 1, "kind": "end", "row": {}})
-        yield _sealed(body, seal)[0]
+        yield _hashed(body, before)[0]
     finally:
         connection.close()
 
@@ -127,7 +131,7 @@ def is_log(path: Path) -> bool:
 
 def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Yield (line, kind, row); raise BadLog at the first line changed, moved or lost."""
-    seal, expected, ended, end = "", 0, False, b"\n"
+    before, expected, ended, end = "", 0, False, b"\n"
     while raw := file.readline(MAX_LINE_BYTES):
         expected += 1
         if ended:
@@ -141,12 +145,12 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
             raw = raw.removesuffix(end) + b"\n"
         if not raw.endswith(b"\n"):
             raise BadLog(expected, "the line is truncated.")
-        at = raw.rfind(_SEAL)
-        given = raw[at + len(_SEAL) : -3]
-        if at < 0 or len(given) != _SEAL_LENGTH or not raw.endswith(b'"}\n'):
-            raise BadLog(expected, "the line has no hash (`seal`); it was changed or truncated.")
-        body = raw[:at] + b"}"
-        recomputed, now = _sealed(body, seal)
+        start = raw[: -_HASH_LENGTH - 3]
+        key = next((key for key in _KEYS if start.endswith(key)), None)
+        if key is None or not raw.endswith(b'"}\n'):
+            raise BadLog(expected, "the line has no hash; it was changed or truncated.")
+        body = start.removesuffix(key) + b"}"
+        recomputed, now = _hashed(body, before, key)
         if recomputed != raw:
             try:
                 line_number = msgspec.json.decode(body).get("line")
@@ -159,7 +163,7 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
                     "duplicated or swapped.",
                 )
             raise BadLog(expected, "this line, or the one before it, was changed or moved.")
-        seal = now
+        before = now
         try:
             event = msgspec.json.decode(body, type=_Event)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -181,9 +185,7 @@ def load(
             events = read(file)
             line, kind, row = next(events, (1, "", {}))
             if kind != "study" or row.get("format") not in READABLE:
-                raise BadLog(
-                    line, f"this is not a log of format {' or '.join(map(str, READABLE))}."
-                )
+                raise BadLog(line, f"this is not a log of format {READABLE[0]} to {FORMAT}.")
             try:
                 head = msgspec.convert(row, LogHeader)
                 # Files are named after the study, so its name must not lead out of their folder.
@@ -215,6 +217,8 @@ def _put_all(
         for line, kind, row in events:
             if kind == "end":
                 break
+            kind = current_table(kind)
+            row = {current_column(kind, name): value for name, value in row.items()}
             if kind not in known or not row.keys() <= known[kind].keys():
                 raise BadLog(line, f"a row of {kind!r} that this version does not support.")
             try:

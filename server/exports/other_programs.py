@@ -179,8 +179,8 @@ def salmon(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
     """Write responses as in Salmon's dashboard, its targets, and an initial embedding."""
-    number, people = _numbers(study), database.read(summaries.people)
-    start = min((person.arrived_at for person in people), default=0) / 1000
+    number, participants = _numbers(study), database.read(summaries.participants)
+    start = min((participant.arrived_at for participant in participants), default=0) / 1000
 
     def responses() -> Iterator[str]:
         yield csv_text([SALMON])

@@ -124,7 +124,8 @@ def write(
             {"answers": answers, "participants": participants, "items": ITEMS},
             counts,
             [
-                *(["## prior", "", *imported.dictionary_lines("psych-ds")] if of_imports else []),
+                *(["## imported", ""] if of_imports else []),
+                *(imported.dictionary_lines("psych-ds") if of_imports else []),
                 "## embedding",
                 "",
                 "One row per item: its key (`item`), and its coordinates on the principal axes of "

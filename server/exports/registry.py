@@ -15,6 +15,7 @@ from server.exports.dictionary import dictionary
 from server.exports.tables import (
     ANSWERS,
     ITEMS,
+    MODELS,
     PARTICIPANTS,
     ExportOptions,
     Progress,
@@ -22,6 +23,7 @@ from server.exports.tables import (
     embedding_csv,
     events_jsonl,
     items_csv,
+    models_csv,
     participants_csv,
     private,
     put,
@@ -74,10 +76,16 @@ def _csv_files(
         put(out / "participants.csv", participants_csv(database, choice)),
         put(out / "items.csv", items_csv(study)),
         put(out / "embedding.csv", embedding_csv(database, study)),
+        put(out / "models.csv", models_csv(database)),
         put(out / "events.jsonl", events_jsonl(database, study, choice.pseudonyms)),
         dictionary(
             out / "dictionary.md",
-            {"answers.csv": ANSWERS, "participants.csv": PARTICIPANTS, "items.csv": ITEMS},
+            {
+                "answers.csv": ANSWERS,
+                "participants.csv": PARTICIPANTS,
+                "items.csv": ITEMS,
+                "models.csv": MODELS,
+            },
             database.read(answer_counts),
         ),
     ]

@@ -19,6 +19,7 @@ from server.status.counting import Fates, simulated_left_out
 from server.store import models, summaries
 from server.store.archive import NAMING_EVENTS
 from server.store.database import Database
+from server.store.sqlite.former_names import model_summary
 from server.study.config import LoadedStudy
 
 ANSWERS = (
@@ -48,6 +49,11 @@ ANSWERS = (
 PARTICIPANTS = (
     *("participant", "excluded", "simulated", "stage", "trials", "done", "arrived_at_utc"),
     *("finished_at_utc", "external", "entry", "user_agent", "feedback"),
+)
+MODELS = (
+    *("version", "answers", "audit", "rank", "settled", "lambda", "prequential_accuracy"),
+    *("accuracy_low", "accuracy_high", "noise_ceiling", "stopping_rule", "ruled_out_share"),
+    *("found_share", "ranks_from", "ranks_to"),
 )
 ITEMS = ("item", "kind", "label", "alt", "text", "file")
 _EXCLUDED, _SIMULATED = ANSWERS.index("excluded"), ANSWERS.index("simulated")
@@ -161,6 +167,24 @@ def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     z = embedding_of(database.read(models.latest_model), len(study.items))
     yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
+
+
+def models_csv(database: Database) -> Iterator[str]:
+    """Yield every published model as CSV: its rank, its accuracy and what was ruled out."""
+    yield csv_text([MODELS])
+    for row in database.read(lambda c: list(models.for_export(c))):
+        *numbers, summary = row
+        version, answers, audit, rank, lam, settled = numbers
+        known = model_summary(summary)
+        share = known["prequential"]
+        interval = [share[name] if share["count"] else "" for name in ("value", "low", "high")]
+        ruled = known.get("sensitivity") or {}
+        cells = (
+            *(version, answers, audit, rank, settled, lam, *interval, known["ceiling"]),
+            *(known.get("rule"), ruled.get("ruled_out"), ruled.get("found")),
+            *ruled.get("ranks", (None, None)),
+        )
+        yield csv_text([["" if cell is None else cell for cell in cells]])
 
 
 def participants_csv(database: Database, choice: ExportOptions = ALL) -> Iterator[str]:

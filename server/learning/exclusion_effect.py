@@ -203,7 +203,8 @@ def _fitted(
     independent = [True] * len(imported) + [
         answer.purpose in MODEL_INDEPENDENT for answer in answers
     ]
-    audit, _ = audited(as_triplets(rows, n_objects=items), np.array(independent), seed, [], None)
+    answered = as_triplets(rows, n_objects=items)
+    audit = audited(answered, np.array(independent), seed, [], None)[0]
     accuracy = next((row.accuracy for row in audit.evidence if row.rank == audit.rank), None)
     z = np.zeros((items, 0)) if audit.solution is None else audit.solution.embedding
     return FitSummary(len(rows), audit.rank, accuracy), z

@@ -11,15 +11,22 @@ import numpy as np
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.errors import InvalidTriplets
 from lore_active.learner.learner import Learner
+from lore_active.learner.pending_audit import PendingAudit
 from lore_active.questions.pool import QuestionSource
-from lore_active.questions.question import Purpose, Question, UnknownQuestion
+from lore_active.questions.question import Purpose, Question
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping.registry import stopping_rule
 from lore_active.stopping.rules import Decision
 from lore_active.types import Mapper
 from server.store import collection, imports, journal
 from server.store.database import Database
-from server.store.journal import AnswerToLearn, JournalChange, ServerQuestion, Step
+from server.store.journal import (
+    AnswerToLearn,
+    AskedQuestion,
+    JournalChange,
+    ServerQuestion,
+    Step,
+)
 from server.store.models import ModelRow
 from server.study.config import LoadedStudy
 
@@ -46,9 +53,9 @@ def new_learner(
         stopping_rule(
             stopping.rule,
             confidence=stopping.confidence,
-            audits=stopping.audits,
+            audits=stopping.audits or None,
             min_answers=stopping.min_answers or None,
-            smallest_dimension=stopping.smallest_dimension,
+            smallest_dimension=stopping.smallest_dimension or None,
             evidence=stopping.evidence,
         ),
         min_random=max(0.0, MIN_RANDOM - settings.session.random),
@@ -73,8 +80,7 @@ class Unusable:
 class Replayer:
     """Applies steps of the journal to a learner; worker, verification and what-if all use it.
 
-    `numbers` maps the web server's own questions to the learner's numbers, as long as the database
-    does not have them. `timer` gives seconds, for measuring work. `fixed` are participants whose
+    `timer` gives seconds, for measuring work. `fixed` are participants whose
     exclusion is fixed, whatever the journal says.
     """
 
@@ -91,7 +97,8 @@ class Replayer:
         self.learner = learner
         self.timer = timer
         self.fixed = fixed
-        self.numbers: dict[int, int] = {}
+        # The audit that was started last, and has not been taken in.
+        self.started: PendingAudit | None = None
         # The current step, for error messages.
         self.at = BEFORE_ALL
 
@@ -107,80 +114,73 @@ class Replayer:
 
         Yields each step after its work was done, with that work and whether participants were
         excluded or restored, or imported answers added or removed. The caller then asks its
-        questions: `ask` selects them again, `as_asked` takes those of the journal. `work` can
+        questions: `selection` selects them again, `as_asked` takes those of the journal. `work` can
         override the work of a step; `prepare` is called with each step and the one before it.
         """
+        starts = {step.audit_of for step in steps}
         for done, step in enumerate(steps):
             progress(done, len(steps))
             self.at = step
             prepare(step, before)
-            _, changed = self.take_in(step, before)
+            changed = self.take_in(step, before)
             doing = work(step, changed)
             self.learn(replace(step, work=doing), {})
+            if step.id in starts and self.learner.counted:
+                self.started = self.learner.start_audit()
             yield step, doing, changed
             before = step
         progress(len(steps), len(steps))
 
-    def take_in(self, step: Step, before: Step) -> tuple[list[tuple[int, int]], bool]:
+    def take_in(self, step: Step, before: Step) -> bool:
         """Pass questions, answers, exclusions and imports since the last step to the learner.
 
-        Returns the learner's numbers of the web server's own questions, as (learner, query), and
-        whether participants were excluded or restored, or imported answers added or removed.
+        Returns whether participants were excluded or restored, or imported answers added or
+        removed.
         """
-        queries, answers, changes = self.database.read(
+        questions, answers, changes = self.database.read(
             lambda c: (
-                journal.server_questions(c, before.up_to_query, step.up_to_query),
+                journal.server_questions(c, before.up_to_question, step.up_to_question),
                 journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
                 journal.changes(c, before.up_to_event, step.up_to_event),
             )
         )
-        numbers = []
-        for query in queries:
-            old = query.repeats_learner
-            if query.repeats is not None and old is None:
-                old = self.numbers.get(query.repeats)
-            if query.purpose == "repeat" and old is not None:
-                question = self.learner.repeat(old)
+        for new in questions:
+            old = new.repeats
+            if new.purpose == "repeat" and old is not None and self.learner.knows(old):
+                self.learner.repeat(old, new.id)
             else:
-                question = self.learner.issue(
-                    query.anchor, query.left, query.right, _purpose(query)
-                )
-            self.numbers[query.id] = question.id
-            numbers.append((question.id, query.id))
+                self.learner.issue(new.anchor, (new.left, new.right), _purpose(new), new.id)
         for answer in answers:
-            number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
-            if number is None:
-                raise UnknownQuestion(f"Question {answer.query} is unknown to the learner.")
             if answer.chosen is None or answer.left_out:
                 # A question that only a simulated participant answered may be asked again.
-                self.learner.skip(number)
+                self.learner.skip(answer.question)
                 continue
-            side = self.learner.query(number).side_of(answer.chosen)
-            self.learner.tell(number, side, str(answer.participant))
+            side = self.learner.question(answer.question).side_of(answer.chosen)
+            self.learner.tell(answer.question, side, str(answer.participant))
         changes = [change for change in changes if change.participant not in self.fixed]
         for change in changes:
             self._change(change, step)
-        return numbers, bool(changes)
+        return bool(changes)
 
     def unusable(self, step: Step, before: Step) -> list[Unusable]:
         """List questions and answers since the last step that the learner cannot use.
 
         The database rejects such rows, so they come from a file that was edited or damaged.
         """
-        queries, answers = self.database.read(
+        questions, answers = self.database.read(
             lambda c: (
-                journal.server_questions(c, before.up_to_query, step.up_to_query),
+                journal.server_questions(c, before.up_to_question, step.up_to_question),
                 journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
             )
         )
         rows, items = [], range(self.learner.n_objects)
-        options = {query.id: (query.left, query.right) for query in queries}
-        for query in queries:
-            shown = (query.anchor, query.left, query.right)
+        options = {question.id: (question.left, question.right) for question in questions}
+        for question in questions:
+            shown = (question.anchor, question.left, question.right)
             if not all(item in items for item in shown) or len(set(shown)) < 3:
-                del options[query.id]
+                del options[question.id]
                 why = f"it has items {shown}, but must have three different ones of {len(items)}"
-                rows.append(Unusable("question", query.id, why))
+                rows.append(Unusable("question", question.id, why))
         for answer in answers:
             why = self._unusable(answer, options)
             if why:
@@ -188,27 +188,26 @@ class Replayer:
         return rows
 
     def _unusable(self, answer: AnswerToLearn, new: dict[int, tuple[int, int]]) -> str:
-        number = self.numbers.get(answer.query) if answer.learner is None else answer.learner
-        if answer.query in new:
-            options = new[answer.query]
-        elif number is None or not self.learner.knows(number):
-            return f"question {answer.query} is unknown to the learner"
-        elif self.learner.answered(number):
-            return f"question {answer.query} has already been answered"
+        if answer.question in new:
+            options = new[answer.question]
+        elif not self.learner.knows(answer.question):
+            return f"question {answer.question} is unknown to the learner"
+        elif self.learner.answered(answer.question):
+            return f"question {answer.question} has already been answered"
         else:
-            question = self.learner.query(number)
+            question = self.learner.question(answer.question)
             options = (question.left, question.right)
         if answer.chosen is not None and answer.chosen not in options:
-            return f"item {answer.chosen} is not an option of question {answer.query}: {options}"
+            return f"item {answer.chosen} is not an option of question {answer.question}: {options}"
         return ""
 
     def _change(self, change: JournalChange, step: Step) -> None:
-        if change.kind in ("prior", "prior_out"):
-            number = change.prior
+        if change.kind in ("import", "import_removed"):
+            number = change.file
             assert number is not None
             # An import is a source like a participant, and can be excluded like one.
-            source = f"prior {number}"
-            if change.kind == "prior_out":
+            source = f"import {number}"
+            if change.kind == "import_removed":
                 self.learner.exclude(source)
             else:
                 self.learner.add(self.database.read(lambda c: imports.rows(c, [number])), source)
@@ -222,55 +221,48 @@ class Replayer:
         act = self.learner.exclude if change.kind == "exclude" else self.learner.restore
         act(str(change.participant))
 
-    def due(self, changed: bool, resting: bool = False, deserted: bool = False) -> str:
-        """Return what is due after `take_in`: "audit", "refit" or nothing ("").
-
-        A refit normally waits for a number of new answers. If no participant is left to give more
-        (`deserted`), it does not wait.
-        """
-        due = self.learner.due(resting)
-        if due is None and changed and self.learner.audits:
-            return "audit"
-        if due is None and deserted and self.learner.unfitted:
-            return "refit"
-        return due or ""
-
     def learn(self, step: Step, seconds: dict[str, float]) -> None:
         """Do the step's work, unless the answers it needs have been erased since."""
         if step.work and (self.learner.audits or step.work == "audit") and self.learner.counted:
             begun = self.timer()
-            if step.work == "audit":
+            if step.work == "audit" and step.audit_of is not None and self.started is not None:
+                self.learner.finish_audit(self.started)
+            elif step.work == "audit":
                 self.learner.audit()
             else:
                 self.learner.refit()
             seconds[step.work] = self.timer() - begun
+        if step.work == "audit":
+            self.started = None
 
-    def as_asked(self, step: Step) -> list[Question]:
+    def as_asked(self, step: Step) -> list[AskedQuestion]:
         """Issue the step's questions as recorded in the journal."""
-        rows = self.database.read(lambda c: journal.asked_in(c, step.id))
+        asked = self.database.read(lambda c: journal.asked_in(c, step.id))
         try:
-            return [self.learner.issue(*row) for row in rows]
+            for question in asked:
+                self.learner.issue(question.anchor, question.options, question.purpose, question.id)
         except InvalidTriplets as error:
             raise InvalidTriplets(
                 f"The questions of step {step.id} cannot be asked again: {error}"
             ) from error
+        return asked
 
-    def ask(self, step: Step, seconds: dict[str, float]) -> list[Question]:
-        """Select the step's questions."""
-        if step.asked == 0:
-            return []
-        begun = self.timer()
-        queries = self.learner.ask(step.asked, pending=step.pending)
-        seconds["select"] = self.timer() - begun
-        return queries
+    def selection(self, step: Step) -> Callable[[], list[Question]]:
+        """Prepare the selection of the step's questions, which are recorded once they have ids."""
+        return self.learner.proposal(step.asked, step.pending) if step.asked else list
+
+    def record(self, questions: Sequence[Question], ids: Sequence[int]) -> None:
+        """Record selected questions under the ids that the database assigned."""
+        for question, number in zip(questions, ids, strict=True):
+            self.learner.record(replace(question, id=number))
 
 
-def _purpose(query: ServerQuestion) -> Purpose:
+def _purpose(question: ServerQuestion) -> Purpose:
     """Return random for the web server's own questions; those of dropped steps keep theirs."""
-    if query.purpose == "cover":
+    if question.purpose == "cover":
         return "cover"
-    repeats_a_lost_one = query.purpose == "repeat" and query.repeats is None
-    return "active" if query.purpose == "active" or repeats_a_lost_one else "random"
+    repeats_a_lost_one = question.purpose == "repeat" and question.repeats is None
+    return "active" if question.purpose == "active" or repeats_a_lost_one else "random"
 
 
 def stored_criteria(decision: Decision) -> str:
@@ -288,10 +280,11 @@ def model_row(learner: Learner, step: Step) -> ModelRow:
     summary = {
         "spectrum": estimate.spectrum.tolist(),
         "evidence": [asdict(candidate) for candidate in estimate.evidence],
-        "progressive": asdict(estimate.progressive),
-        "prequential": asdict(learner.prequential),
+        "prequential": asdict(estimate.prequential),
         "ceiling": estimate.ceiling,
         "random_share": learner.random_share,
+        "rule": learner.stopping.name,
+        "sensitivity": None if estimate.sensitivity is None else estimate.sensitivity.stored(),
     }
     return ModelRow(
         version=step.version,
@@ -304,9 +297,9 @@ def model_row(learner: Learner, step: Step) -> ModelRow:
         temperature=estimate.temperature,
         objective=0.0 if model is None else model.objective,
         seed=learner.seed,
-        picture=np.ascontiguousarray(estimate.aligned[:, :rank]).tobytes(),
+        aligned=np.ascontiguousarray(estimate.aligned[:, :rank]).tobytes(),
         embedding=np.ascontiguousarray(estimate.embedding).tobytes(),
-        spread=np.ascontiguousarray(covariance).tobytes(),
+        covariance=np.ascontiguousarray(covariance).tobytes(),
         summary=json.dumps(summary),
         hash=step.hash,
         fingerprint=fingerprint(),

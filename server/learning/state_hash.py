@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from lore_active.questions.question import Question
 from lore_active.stopping.rules import Decision
 from server.store import models
 from server.store.database import Database
-from server.store.journal import Step
+from server.store.journal import NUMBERED, AskedQuestion, Step
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Digest
@@ -28,27 +29,46 @@ class NotANumber(LoreError):
     """A fit with values that are not finite."""
 
 
-# Prefix of hashes of numbers only. Hashes of earlier versions have none: they also covered
-# sentences, so they cannot be reproduced once a sentence was reworded.
-NUMBERS_ONLY = "2:"
+# Prefix of hashes. Those of earlier versions have NUMBERED, and also cover the learner's own
+# numbers of the questions; or none, and also cover sentences: these cannot be reproduced once a
+# sentence was reworded.
+CURRENT = "3:"
 
 
-def state_hash(learner: Learner, queries: list[Question]) -> str:
+def state_hash(learner: Learner, questions: Sequence[Question]) -> str:
     """Hash the model, the questions just selected and the decision, bit for bit."""
-    return with_queries(model_digest(learner), queries)
+    return with_questions(model_digest(learner), questions)
 
 
-def with_queries(digest: Digest, queries: list[Question]) -> str:
-    """Add the questions to the digest and return the hash."""
-    for query in queries:
-        digest.update(
-            _packed(
-                *(query.id, query.anchor, query.left, query.right),
-                *(PURPOSES.index(query.purpose), query.score, query.version, *query.seed),
-                *(query.margin, NOTHING if query.repeats is None else query.repeats),
-            )
-        )
-    return NUMBERS_ONLY + digest.hexdigest()
+def with_questions(digest: Digest, questions: Sequence[Question]) -> str:
+    """Add the questions to the digest and return the hash; the database assigns their ids."""
+    for question in questions:
+        digest.update(_packed(*_question_numbers(question)))
+    return CURRENT + digest.hexdigest()
+
+
+def matches(
+    digest: Digest, questions: Sequence[Question], stored: str, numbers: Sequence[int | None]
+) -> bool:
+    """Return whether a stored hash is that of the questions and the digest.
+
+    `numbers` are the learner's own numbers of the questions, where there were any. Hashes that
+    cannot be reproduced match.
+    """
+    if not stored.startswith(NUMBERED):
+        return ":" not in stored or with_questions(digest, questions) == stored
+    for number, question in zip(numbers, questions, strict=True):
+        known = NOTHING if number is None else number
+        digest.update(_packed(known, *_question_numbers(question), NOTHING))
+    return NUMBERED + digest.hexdigest() == stored
+
+
+def _question_numbers(question: Question) -> tuple[float, ...]:
+    return (
+        NOTHING if question.anchor is None else question.anchor,
+        *(*question.options, PURPOSES.index(question.purpose)),
+        *(question.score, question.version, *question.seed, question.margin),
+    )
 
 
 def model_digest(learner: Learner) -> Digest:
@@ -92,14 +112,23 @@ def _packed(*numbers: float) -> bytes:
     return struct.pack(f"<{len(numbers)}d", *numbers)
 
 
-def comes_out(learner: Learner, queries: list[Question], step: Step, database: Database) -> bool:
-    """Return whether a learner is in the state that a step published.
+def comes_out(
+    learner: Learner,
+    questions: Sequence[Question],
+    asked: Sequence[AskedQuestion],
+    step: Step,
+    database: Database,
+) -> bool:
+    """Return whether a learner is in the state that a step published, and selected `asked`.
 
     For steps of versions that hashed sentences, the published embedding is compared, if there is
     one.
     """
-    if step.hash.startswith(NUMBERS_ONLY):
-        return state_hash(learner, queries) == step.hash
+    if len(questions) != len(asked):
+        return False
+    if ":" in step.hash:
+        numbers = [question.number for question in asked]
+        return matches(model_digest(learner), questions, step.hash, numbers)
     stored = database.read(lambda c: models.model_of_step(c, step.id))
     embedding = np.ascontiguousarray(learner.estimate.embedding).tobytes()
     return stored is None or stored.embedding == embedding

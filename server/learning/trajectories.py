@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,21 +12,22 @@ from lore_active.data.comparisons import Triplets, as_triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions, QuestionSource
-from lore_active.rank.cross_validation import RankEvidence
+from lore_active.rank.audit import RankEvidence
 from lore_active.rank.significance import Proportion
-from lore_active.simulation.run import LoggedPeople, simulate
+from lore_active.simulation.run import LoggedParticipants, simulate
 from lore_active.stopping.stages import Collection
 from lore_active.stopping.verdict import verdict
 from lore_active.types import Mapper
 from server.learning.replayer import Progress, Replayer, new_learner
-from server.learning.what_if import Supposition, replaced
+from server.learning.what_if import WhatIfChange, replaced
 from server.status import verdict as study_verdict
 from server.store import collection, journal, models, summaries
 from server.store.database import Connection, Database
 from server.store.journal import Step
+from server.store.sqlite.former_names import model_summary
 from server.study.config import LoadedStudy, Study
 
-SEED_OF_PEOPLE = 1
+SEED_OF_PARTICIPANTS = 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class TrajectoryPoint:
     """State of a study after an audit.
 
     answers: as in `Trajectory`, so far. fitted: answers in the model. held_out: held-out accuracy
-    at this rank. progressive: prequential accuracy over the latest random questions (predicted
+    at this rank. prequential: accuracy over the latest random questions (predicted
     before their answers were used), with its 95 % interval; None if there were none.
     """
 
@@ -44,7 +44,7 @@ class TrajectoryPoint:
     rank: int
     lam: float
     held_out: float | None
-    progressive: float | None
+    prequential: float | None
     low: float | None
     high: float | None
 
@@ -54,7 +54,7 @@ class Trajectory:
     """The course of a study; `stopped_at` is where the stopping rule ended it.
 
     It continues after the stop as long as there are answers. `answers` counts all collected
-    answers except practice; with another selector, only those that it can choose from. `words` is
+    answers except practice; with another selector, only those that it can choose from. `message` is
     the message of the last decision, and `headline` the conclusion at the end.
     """
 
@@ -62,12 +62,12 @@ class Trajectory:
     points: list[TrajectoryPoint] = field(default_factory=list)
     stopped_at: int | None = None
     stopped_rank: int | None = None
-    words: str = ""
+    message: str = ""
     headline: str = field(default="", compare=False)
 
     def decided(self, answers: int, settled: bool, rank: int, message: str) -> None:
         """Record a decision."""
-        self.words = message
+        self.message = message
         if settled and self.stopped_at is None:
             self.stopped_at, self.stopped_rank = answers, rank
 
@@ -98,7 +98,7 @@ class WhatIf:
 def what_if(
     database: Database,
     study: LoadedStudy,
-    change: Supposition,
+    change: WhatIfChange,
     timer: Callable[[], float],
     progress: Progress = lambda done, of: None,
     mapper: Mapper = map,
@@ -120,23 +120,23 @@ def what_if(
     recomputation = _Recomputation(database, study, change, timer, progress, mapper)
     same_pool = None
     if change.selector is None:
-        supposed = recomputation.along_the_journal(seqs)
+        alternative = recomputation.along_the_journal(seqs)
     else:
         pool = _pool(answers, len(study.items), left_out)
         own = study.settings.learning.selector
         if change.selector != own:
             same_pool = recomputation.from_the_pool(pool, own)
-        supposed = recomputation.from_the_pool(pool, change.selector)
-    saved, missing = _difference(original, supposed)
-    return WhatIf(original, supposed, same_pool, saved, missing, timer() - begun)
+        alternative = recomputation.from_the_pool(pool, change.selector)
+    saved, missing = _difference(original, alternative)
+    return WhatIf(original, alternative, same_pool, saved, missing, timer() - begun)
 
 
-def _difference(original: Trajectory, supposed: Trajectory) -> tuple[int | None, int | None]:
+def _difference(original: Trajectory, alternative: Trajectory) -> tuple[int | None, int | None]:
     """Return answers saved and answers missing."""
-    if supposed.stopped_at is None:
+    if alternative.stopped_at is None:
         return None, None
     spent = original.answers if original.stopped_at is None else original.stopped_at
-    saved = spent - supposed.stopped_at
+    saved = spent - alternative.stopped_at
     return (saved, None) if saved >= 0 else (None, -saved)
 
 
@@ -147,11 +147,11 @@ def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
     course = Trajectory(len(seqs))
     for row in models.published(c):
         answers = bisect_right(seqs, row.up_to_seq)
-        course.decided(answers, bool(row.settled), row.rank, row.words)
+        course.decided(answers, bool(row.settled), row.rank, row.message)
         if row.audit:
-            summary = json.loads(row.summary)
+            summary = model_summary(row.summary)
             evidence = [RankEvidence(**row) for row in summary["evidence"]]
-            share = Proportion(**summary["progressive"])
+            share = Proportion(**summary["prequential"])
             course.points.append(_point(answers, row.answers, row.rank, row.lam, evidence, share))
     # By the learner alone: a stop by the experimenter is not compared.
     learnt = study_verdict.findings(c)
@@ -166,7 +166,7 @@ def _published(c: Connection, seqs: Sequence[int]) -> Trajectory:
 class _Recomputation:
     database: Database
     study: LoadedStudy
-    change: Supposition
+    change: WhatIfChange
     timer: Callable[[], float]
     progress: Progress
     mapper: Mapper
@@ -183,7 +183,7 @@ class _Recomputation:
 
         def work(step: Step, changed: bool) -> str:
             # When no participant was left, the journal has a refit that was not due otherwise.
-            return replayer.due(changed, deserted=step.work == "refit")
+            return learner.due(changed=changed, deserted=step.work == "refit") or ""
 
         for step, done, changed in replayer.through(steps, work=work, progress=self.progress):
             replayer.as_asked(step)
@@ -193,11 +193,11 @@ class _Recomputation:
 
     def from_the_pool(self, pool: Triplets, selector: str) -> Trajectory:
         """Select questions again, but only from those that were answered, each once."""
-        people = LoggedPeople(pool, self.study.settings.seed + SEED_OF_PEOPLE)
+        participants = LoggedParticipants(pool, self.study.settings.seed + SEED_OF_PARTICIPANTS)
         settings = replaced(self.change.settings, "learning", selector=selector)
-        learner = self._learner(settings, PooledQuestions(people.questions, pool.n_objects))
+        learner = self._learner(settings, PooledQuestions(participants.questions, pool.n_objects))
         course = Trajectory(0)
-        for record in simulate(learner, people, len(pool), None, self.timer, stop=False):
+        for record in simulate(learner, participants, len(pool), None, self.timer, stop=False):
             course.answers = learner.estimate.answers
             self.progress(course.answers, len(pool))
             if not record.get("summary"):
@@ -208,8 +208,8 @@ class _Recomputation:
     def _learner(self, settings: Study, source: QuestionSource | None) -> Learner:
         state = self.database.read(collection.state)
         assert state is not None
-        supposed = msgspec.structs.replace(self.study, settings=settings)
-        return new_learner(supposed, state.seed, source, self.change.lam, self.mapper)
+        changed_study = msgspec.structs.replace(self.study, settings=settings)
+        return new_learner(changed_study, state.seed, source, self.change.lam, self.mapper)
 
 
 def _note(course: Trajectory, learner: Learner, answers: int, audited: bool) -> None:
@@ -224,7 +224,7 @@ def _note(course: Trajectory, learner: Learner, answers: int, audited: bool) -> 
                 estimate.rank,
                 estimate.lam,
                 estimate.evidence,
-                estimate.progressive,
+                estimate.prequential,
             )
         )
 
@@ -242,9 +242,9 @@ def _point(
     return TrajectoryPoint(answers, fitted, rank, lam, held_out, *accuracy)
 
 
-def _left_out(c: Connection, change: Supposition) -> set[int]:
+def _left_out(c: Connection, change: WhatIfChange) -> set[int]:
     """Whose answers do not count in the end."""
-    excluded = {person.id for person in summaries.people(c) if person.excluded}
+    excluded = {participant.id for participant in summaries.participants(c) if participant.excluded}
     return (excluded | set(change.exclude)) - set(change.restore)
 
 

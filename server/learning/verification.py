@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lore_active.acquisition.proposals import Proposal
 from lore_active.errors import LoreError
 from lore_active.learner.model import Model
 from lore_active.questions.question import Question
@@ -20,20 +18,20 @@ from lore_active.reproducibility import fingerprint
 from lore_active.stopping.verdict import verdict
 from server.learning.replayer import Progress, Replayer, model_row, new_learner
 from server.learning.state_hash import (
-    NUMBERS_ONLY,
     decision_numbers,
+    matches,
     model_digest,
     stored_numbers,
-    with_queries,
 )
 from server.status import verdict as study_verdict
 from server.status.counting import answer_counts
 from server.store import collection, erasure, journal, models
 from server.store.database import Database
 from server.store.hash_chain import verification as chain_verification
-from server.store.journal import Step
+from server.store.journal import AskedQuestion, Step
 from server.store.models import ModelRow
 from server.store.recovery import repair
+from server.store.sqlite.former_names import model_summary
 from server.study.config import LoadedStudy
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ AS_GOOD = 1e-3
 # Selections that may wait for a core; each holds a copy of the selector's state.
 MAX_WAITING = 4
 # Columns of a model that are computed.
-NUMERICAL = ("rank", "lam", "temperature", "objective", "picture", "embedding", "spread")
+NUMERICAL = ("rank", "lam", "temperature", "objective", "aligned", "embedding", "covariance")
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Replayed:
     models_checked: int = 0
     models_identical: int = 0
     """Models that are identical bit for bit; all of them if the fingerprint is the same."""
-    queries_checked: int = 0
+    questions_checked: int = 0
     decisions_checked: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
     fingerprint_match: bool = True
@@ -188,12 +186,10 @@ def _check_steps(
                     checks.model(database.read(partial(models.model_of_step, step=step.id)))
                     checks.decision(database.read(partial(models.decision_of_step, step=step.id)))
                 digest = model_digest(learner)
-                proposal = learner.proposal(step.asked, step.pending) if step.asked else list
-                queries = replayer.as_asked(step)
+                select = replayer.selection(step)
+                asked = replayer.as_asked(step)
                 if result.fingerprint_match and not gone:
-                    stored = database.read(partial(journal.scored_in, step=step.id))
-                    chosen = pool.submit(proposal)
-                    choices.append(partial(checks.choice, chosen, queries, stored, digest))
+                    choices.append(partial(checks.choice, pool.submit(select), asked, digest))
                     while len(choices) > MAX_WAITING * cores:
                         choices.popleft()()
                 result.original_seconds += sum(step.seconds.values())
@@ -223,7 +219,7 @@ def _check_steps(
 
 def _same_entries(stored: str, now: str) -> bool:
     """Return whether all stored entries are the same; earlier versions stored fewer."""
-    before, after = json.loads(stored), json.loads(now)
+    before, after = model_summary(stored), model_summary(now)
     return all(name in after and after[name] == value for name, value in before.items())
 
 
@@ -304,37 +300,24 @@ class _Checks:
             self.differs("decisions", self.step.id, what)
 
     def choice(
-        self,
-        chosen: Future[list[Proposal]],
-        queries: list[Question],
-        stored: list[tuple[int, int, float]],
-        digest: Digest,
+        self, selected: Future[list[Question]], asked: list[AskedQuestion], digest: Digest
     ) -> None:
         """Compare the questions asked with those selected in the replay, and the step's hash."""
-        self.result.queries_checked += len(stored)
-        now = chosen.result()
-        if len(now) != len(stored):
-            what = f"{len(stored)} questions were asked, but {len(now)} are selected in the replay."
+        self.result.questions_checked += len(asked)
+        now = selected.result()
+        if len(now) != len(asked):
+            what = f"{len(asked)} questions were asked, but {len(now)} are selected in the replay."
             self.differs("steps", self.step.id, what)
             return
-        again = []
-        for proposal, query, (row, learner, score) in zip(now, queries, stored, strict=True):
-            anchor, left, right = (int(item) for item in proposal.row)
-            # Sides are drawn again when a question is assigned to a participant.
-            options = {query.left, query.right}
-            chosen_now = (anchor, {left, right}, proposal.purpose, proposal.score, learner)
-            if chosen_now != (query.anchor, options, query.purpose, score, query.id):
-                self.differs("queries", row, f"the replay selects another question than {row}.")
-            margin = -query.margin if left != query.left and query.margin else query.margin
-            seed = (query.seed[0], query.seed[1] - 1)
-            again.append(
-                replace(
-                    query, left=left, right=right, margin=margin, score=proposal.score, seed=seed
-                )
-            )
-        if (
-            not self.differing
-            and self.step.hash.startswith(NUMBERS_ONLY)
-            and with_queries(digest, again) != self.step.hash
-        ):
+        for question, stored in zip(now, asked, strict=True):
+            options, displayed = (question.left, question.right), stored.options
+            if stored.number is not None and options == displayed[::-1]:
+                # Earlier versions drew the order again when a question was assigned.
+                options = displayed
+            selected_now = (question.anchor, options, question.purpose, question.score)
+            if selected_now != (stored.anchor, displayed, stored.purpose, stored.score):
+                what = f"the replay selects another question than {stored.id}."
+                self.differs("queries", stored.id, what)
+        numbers = [stored.number for stored in asked]
+        if not self.differing and not matches(digest, now, self.step.hash, numbers):
             self.differs("steps", self.step.id, "the hash of the state after this step differs.")

@@ -12,20 +12,20 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lore_active.errors import LoreError
-from server.store.summaries import Person
+from server.store.summaries import ParticipantSummary
 from server.study.config import Study
 from server.study.parsing import all_keys, choices, rule_of
 from server.study.problems import Problem, shown
 
 OPTION = "--what-if"
-PEOPLE = ("exclude", "restore")
+PARTICIPANTS = ("exclude", "restore")
 
 
 class BadChange(LoreError, ValueError):
     """Invalid changes: everything that is wrong with them, one problem per line."""
 
 
-class Supposition(Struct, frozen=True):
+class WhatIfChange(Struct, frozen=True):
     """Changes for a what-if replay: a fixed λ, other settings, and whose answers count.
 
     `exclude` and `restore` hold numbers of participants who are excluded or included throughout,
@@ -60,11 +60,13 @@ KINDS: dict[str, Any] = {
     **{key: all_keys()[key].type for key in SETTINGS},
     "lam": Annotated[float, Meta(gt=0.0)],
 }
-KEYS = (*KINDS, *PEOPLE)
+KEYS = (*KINDS, *PARTICIPANTS)
 MAX_NEAR = 3
 
 
-def read(terms: Sequence[str], settings: Study, people: Sequence[Person]) -> Supposition:
+def read(
+    terms: Sequence[str], settings: Study, participants: Sequence[ParticipantSummary]
+) -> WhatIfChange:
     """Parse `key=value` terms; raise BadChange with everything that is wrong with them."""
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -79,7 +81,7 @@ def read(terms: Sequence[str], settings: Study, people: Sequence[Person]) -> Sup
         elif key in values:
             problems.append(Problem(OPTION, key, f"given twice ({text})", "may be given once"))
         else:
-            reader = _people(people) if key in PEOPLE else _value
+            reader = _participants(participants) if key in PARTICIPANTS else _value
             values[key] = reader(key, text, problems)
     both = set(values.get("exclude", ())) & set(values.get("restore", ()))
     for number in sorted(both):
@@ -91,7 +93,7 @@ def read(terms: Sequence[str], settings: Study, people: Sequence[Person]) -> Sup
         if name in SETTINGS:
             table, _, key = name.partition(".")
             settings = replaced(settings, table, **{key: value})
-    return Supposition(
+    return WhatIfChange(
         settings,
         values.get("lam"),
         values.get("learning.selector"),
@@ -134,13 +136,17 @@ def _value(key: str, text: str, problems: list[Problem]) -> Any:
     return value
 
 
-def _people(people: Sequence[Person]) -> Callable[[str, str, list[Problem]], tuple[int, ...]]:
+def _participants(
+    participants: Sequence[ParticipantSummary],
+) -> Callable[[str, str, list[Problem]], tuple[int, ...]]:
     """Return a parser of participants: by number (7, P7, № 7) or recruitment id."""
-    numbers = {str(person.id): person.id for person in people}
+    numbers = {str(participant.id): participant.id for participant in participants}
     named = {}
-    for person in people:
-        if person.external is not None:
-            named[person.external] = named[person.external.partition("=")[2]] = person.id
+    for participant in participants:
+        if participant.external is not None:
+            named[participant.external] = named[participant.external.partition("=")[2]] = (
+                participant.id
+            )
 
     def reader(key: str, text: str, problems: list[Problem]) -> tuple[int, ...]:
         chosen = []
@@ -148,7 +154,7 @@ def _people(people: Sequence[Person]) -> Callable[[str, str, list[Problem]], tup
             bare = re.sub(r"^(P|№)\s*(?=\d+$)", "", name)
             number = numbers.get(bare, named.get(name))
             if number is None:
-                known = f"1 to {len(people)}" if people else "none yet"
+                known = f"1 to {len(participants)}" if participants else "none yet"
                 rule = (
                     f"participants are given by number ({known}; P7 and 7 are the same) or by "
                     "recruitment id, separated by commas"

@@ -74,7 +74,7 @@ def forget(
     who: Participant,
     answers: bool,
     clock: Callable[[], int],
-    say: Callable[[str], None] = lambda words: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> Erased:
     """Erase a participant; the study must not be open elsewhere.
 
@@ -82,7 +82,12 @@ def forget(
     are erased as well.
     """
     traces = _traces(
-        who, [person for person in database.read(erasure.everybody) if person.id != who.id]
+        who,
+        [
+            participant
+            for participant in database.read(erasure.everybody)
+            if participant.id != who.id
+        ],
     )
     answer_count = database.read(lambda c: erasure.given_by(c, who.id))
     if answers:
@@ -92,7 +97,7 @@ def forget(
 
     def work(c: Connection) -> None:
         now = clock()
-        erasure.erase_person(c, who.id, secrets.token_urlsafe(18), now)
+        erasure.erase_participant(c, who.id, secrets.token_urlsafe(18), now)
         if answers:
             erasure.erase_answers(c, who.id)
             erasure.drop_snapshot(c)

@@ -175,12 +175,12 @@ def _combine(
             raise NotRecovered(
                 f"The recovered database is not valid: {wrong}. Nothing was changed."
             )
-        answers, newest, at, people = connection.execute(
+        answers, newest, at, participants = connection.execute(
             "SELECT (SELECT count(*) FROM answers), (SELECT coalesce(max(seq), 0) FROM answers), "
             "(SELECT received_at FROM answers ORDER BY seq DESC LIMIT 1), "
             "(SELECT count(*) FROM participants)"
         ).fetchone()
-    return Recovered(to, answers, people, newest, at, used, apart, missing, mended, continues)
+    return Recovered(to, answers, participants, newest, at, used, apart, missing, mended, continues)
 
 
 def _unknown(c: Connection, sources: list[Source]) -> list[str]:

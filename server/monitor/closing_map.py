@@ -48,11 +48,11 @@ class ClosingMap:
 
 def closing_map(database: Database, study: LoadedStudy) -> ClosingMap | None:
     """The latest map; None before there is one, or while too few participants have answered."""
-    model, people = database.read(
+    model, participants = database.read(
         lambda c: (models.latest_model(c), collection.participants_with_answers(c))
     )
     count = len(study.items)
-    if model is None or model.rank == 0 or people < MIN_PARTICIPANTS or damage(model, count):
+    if model is None or model.rank == 0 or participants < MIN_PARTICIPANTS or damage(model, count):
         return None
     z = embedding_of(model, count)
     return drawn(z, study.items)

@@ -103,13 +103,13 @@ class Feed:
 
     def _read(self, now: int) -> None:
         try:
-            facts = self.database.read_apart(lambda c: self._reader.read(c, now))
+            summary = self.database.read_apart(lambda c: self._reader.read(c, now))
         except StoreError:
             # Keep showing what was read last.
             if not self._data:
                 raise
         else:
-            self._data = self._reader.shown(facts)
+            self._data = self._reader.shown(summary)
 
     def rest(self) -> None:
         """Release all data if no monitor is open any more; called from time to time."""

@@ -9,6 +9,8 @@ import numpy as np
 
 from lore_active.simulation.cost import Pay
 from lore_active.stopping import criteria
+from lore_active.stopping.registry import STOPPING_RULES
+from lore_active.stopping.sensitivity import Sensitivity, from_stored
 from lore_active.stopping.verdict import Verdict, verdict
 from server.monitor import messages
 from server.monitor.answers import CATCH, Columns
@@ -23,7 +25,7 @@ from server.status.verdict import RULE, collection_of, findings_of
 from server.store.collection import StudyState
 from server.store.heartbeat import MachineRow
 from server.store.models import ModelRow
-from server.store.summaries import AnswerGroup, DecisionRow, EventRow, Person
+from server.store.summaries import AnswerGroup, DecisionRow, EventRow, ParticipantSummary
 
 MINUTE_MS = 60_000
 PACE_MINUTES = 5
@@ -33,6 +35,8 @@ MIN_PACE_ANSWERS = 5
 OPENED = ("start", "resume", "reopen")
 # A worker without a heartbeat for this long has a problem, or is in a very long audit.
 SILENT_MS = 60_000
+# The rule that tests for a further dimension.
+FURTHER = "smallest_dimension"
 NO_SHARE = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
 
 
@@ -43,7 +47,7 @@ class StudySummary:
     now: int
     state: StudyState
     items: int
-    people: list[Person]
+    participants: list[ParticipantSummary]
     columns: Columns
     qualities: list[Quality]
     history: History
@@ -56,9 +60,10 @@ class StudySummary:
     bytes: int
     groups: list[AnswerGroup]
     answers: AnswerCounts
-    participants: ParticipantCounts
+    participant_counts: ParticipantCounts
     crowd: Crowd
     pay: Pay
+    rule: str = "rank_settled"
     backup_at: int | None = None
     simulated_stopped: bool = False
     rehearsal: dict[str, Any] | None = None
@@ -72,66 +77,73 @@ class StudySummary:
     def verdict(self) -> Verdict:
         """The verdict of the study."""
         return verdict(
-            collection_of(self.state, self.answers, self.participants, self.items, self.by_rule),
+            collection_of(
+                self.state, self.answers, self.participant_counts, self.items, self.by_rule
+            ),
             findings_of(self.decision, self.ranks, self.history.latest.get("evidence", [])),
         )
 
 
-def figures(facts: StudySummary, rows: Rows) -> dict[str, Any]:
+def figures(summary: StudySummary, rows: Rows) -> dict[str, Any]:
     """All data of the monitor except the map."""
-    verdict = facts.verdict
-    share = accuracy(facts.history, verdict)
+    verdict = summary.verdict
+    share = accuracy(summary.history, verdict)
     return {
-        "where": where(facts, verdict, share),
-        "dimensions": dimensions(facts, verdict),
-        "stopping": stopping(facts.decision, verdict),
+        "where": where(summary, verdict, share),
+        "dimensions": dimensions(summary, verdict),
+        "stopping": stopping(summary.decision, verdict, summary.rule),
         "accuracy": share,
-        "spectrum": spectrum(facts.history),
+        "spectrum": spectrum(summary.history, verdict),
         "participants": {
             "names": NAMES,
             "rules": RULES,
             "about_flags": OVERALL,
-            "rows": [rows.row(one, facts.qualities[one.id], facts.now) for one in facts.people],
+            "rows": [
+                rows.row(one, summary.qualities[one.id], summary.now)
+                for one in summary.participants
+            ],
         },
-        "machine": machine(facts),
-        "log": [_event(one) for one in facts.events],
+        "machine": machine(summary),
+        "log": [_event(one) for one in summary.events],
     }
 
 
-def where(facts: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dict[str, Any]:
+def where(summary: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dict[str, Any]:
     """State, verdict, answers, participants, pace and forecast."""
-    state, decision, counts = facts.state, facts.decision, facts.answers
+    state, decision, counts = summary.state, summary.decision, summary.answers
     collected = counts.answers
     running = state.status == "running"
-    since = next((one.at for one in facts.events if one.kind in OPENED), 0)
-    per_minute, window, spark = pace(facts.columns.received_at, facts.now, since)
+    since = next((one.at for one in summary.events if one.kind in OPENED), 0)
+    per_minute, window, spark = pace(summary.columns.received_at, summary.now, since)
     per_minute = per_minute if running else None
-    coming = ahead(decision, state, counts, facts.history.audited, facts.items, facts.crowd)
+    known = known_sensitivity(summary.history, verdict)
+    coming = ahead(decision, state, counts, summary.history.audited, summary.items, summary.crowd)
     return {
         "status": state.status,
-        "reason": "" if facts.by_rule else state.reason,
-        "by_rule": facts.by_rule,
-        "begun": bool(facts.people),
+        "reason": "" if summary.by_rule else state.reason,
+        "by_rule": summary.by_rule,
+        "begun": bool(summary.participants),
         "settled": verdict.stage == "settled",
         "stage": verdict.stage,
         "headline": verdict.headline,
         "explanation": verdict.explanation,
         "predicted": messages.predicted(share),
+        "sensitivity": messages.sensitivity(known, summary.rule == FURTHER),
         "has_rank": verdict.has_rank,
         "answers": collected,
         "fitted": counts.fitted,
         "waiting": counts.waiting,
-        "prior": counts.imported,
+        "imported": counts.imported,
         "counts": counts.plain(),
         "budget": state.budget_answers,
         "budget_participants": state.budget_participants,
         "trials": state.trials,
-        "participants": asdict(facts.participants),
+        "participants": asdict(summary.participant_counts),
         "banner": banner(
             counts,
-            facts.participants,
-            facts.simulated_stopped and state.status == "running",
-            facts.rehearsal,
+            summary.participant_counts,
+            summary.simulated_stopped and state.status == "running",
+            summary.rehearsal,
         ),
         "per_minute": None if per_minute is None else round(per_minute, 3),
         "pace_minutes": window,
@@ -145,10 +157,15 @@ def where(facts: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dict[
             if coming.answers is None or not per_minute
             else [round(end / per_minute, 1) for end in coming.answers],
             "met": coming.met,
-            "words": message(coming, state, collected),
+            "message": message(coming, state, collected),
         },
-        "cost": costs(facts.pay, facts.crowd, state.trials, coming),
+        "cost": costs(summary.pay, summary.crowd, state.trials, coming),
     }
+
+
+def known_sensitivity(history: History, verdict: Verdict) -> Sensitivity | None:
+    """What the newest model says about further dimensions, where a rank is reported."""
+    return from_stored(history.latest.get("sensitivity")) if verdict.has_rank else None
 
 
 def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int, list[int]]:
@@ -173,22 +190,22 @@ def pace(received_at: Any, now: int, since: int = 0) -> tuple[float | None, int,
     return rate, window, spark
 
 
-def dimensions(facts: StudySummary, verdict: Verdict) -> dict[str, Any]:
+def dimensions(summary: StudySummary, verdict: Verdict) -> dict[str, Any]:
     """The rank, the evidence for each rank, and the history of the rank."""
-    points = facts.history.drawn()
+    points = summary.history.drawn()
     # Without criteria, the answers that count now have not been audited.
-    ranks = facts.history.latest.get("evidence", []) if verdict.criteria else []
-    rank = facts.decision.rank if facts.decision and verdict.criteria else None
+    ranks = summary.history.latest.get("evidence", []) if verdict.criteria else []
+    rank = summary.decision.rank if summary.decision and verdict.criteria else None
     reference = messages.reference(ranks)
     return {
         "rank": rank,
         "reference": reference,
         "compared": messages.compared(reference, ranks),
-        "words": messages.evidence(rank, ranks),
+        "message": messages.evidence(rank, ranks),
         "evidence": [
             {
                 "rank": one["rank"],
-                "worse": number(one["worse"], 6),
+                "difference": number(one["difference"], 6),
                 "error": number(one["error"], 6),
                 "accuracy": number(one["accuracy"], 4),
             }
@@ -202,8 +219,8 @@ def dimensions(facts: StudySummary, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def stopping(decision: DecisionRow | None, verdict: Verdict) -> dict[str, Any]:
-    """The criteria that apply, and what is missing."""
+def stopping(decision: DecisionRow | None, verdict: Verdict, rule: str) -> dict[str, Any]:
+    """The criteria that apply, what is missing, and the rule."""
     rows = [
         {
             "name": one.name,
@@ -211,12 +228,14 @@ def stopping(decision: DecisionRow | None, verdict: Verdict) -> dict[str, Any]:
             "value": number(one.value, 4),
             "threshold": number(one.threshold, 4),
             "passed": one.passed,
-            "words": criteria.message(one, 0 if decision is None else decision.rank),
+            "message": criteria.message(one, 0 if decision is None else decision.rank),
         }
         for one in verdict.criteria
     ]
     return {
         "settled": verdict.stage == "settled",
+        "rule": rule,
+        "about_rule": STOPPING_RULES[rule].description if rule in STOPPING_RULES else "",
         "missing": messages.missing(verdict),
         "criteria": rows,
     }
@@ -225,14 +244,17 @@ def stopping(decision: DecisionRow | None, verdict: Verdict) -> dict[str, Any]:
 def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
     """Prequential accuracy, the noise ceiling, and the history of the accuracy.
 
-    A model without dimensions predicts nothing, so there is none while no rank is reported.
+    A model without dimensions predicts nothing, so there is none while no rank is reported. Without
+    a current accuracy there is no history either: its last value would be taken for the current one
+    after exclusions.
     """
-    points = [one for one in history.drawn() if one.value is not None and one.rank > 0]
     latest = history.latest
-    share = latest.get("prequential", latest.get("progressive", NO_SHARE))
+    share = latest.get("prequential", NO_SHARE)
     share = share if verdict.has_rank else NO_SHARE
-    ceiling = history.latest.get("ceiling")
+    ceiling = latest.get("ceiling")
     known = share["count"] > 0
+    drawn = history.drawn() if known else []
+    points = [one for one in drawn if one.value is not None and one.rank > 0]
     return {
         "count": share["count"],
         "value": number(share["value"], 4) if known else None,
@@ -240,7 +262,7 @@ def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
         "high": number(share["high"], 4) if known else None,
         "ceiling": number(ceiling, 4),
         "chance": 0.5,
-        "words": messages.accuracy(share, ceiling, verdict),
+        "message": messages.accuracy(share, ceiling, verdict),
         "history": {
             "answers": [one.answers for one in points],
             "value": [one.value for one in points],
@@ -250,17 +272,20 @@ def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def spectrum(history: History) -> dict[str, Any]:
-    """Singular values, and the share of the variance of each dimension over time."""
+def spectrum(history: History, verdict: Verdict) -> dict[str, Any]:
+    """Singular values, the share of each dimension over time, and what is ruled out beyond them."""
     points = history.drawn()
     now = list(points[-1].shares) if points else []
+    known = known_sensitivity(history, verdict)
     return {
         "values": list(points[-1].spectrum) if points else [],
         "shares": now,
-        "words": messages.spectrum(now),
+        "message": messages.spectrum(now, known),
+        "smallest": None if known is None else known.smallest,
         "history": {
             "answers": [one.answers for one in points],
             "shares": [list(one.shares) for one in points],
+            "ruled_out": [one.ruled_out for one in points],
         },
     }
 
@@ -274,26 +299,26 @@ def asked(columns: Columns, items: int) -> list[list[int]]:
     return np.column_stack([anchor, option]).tolist()  # type: ignore[no-any-return]
 
 
-def machine(facts: StudySummary) -> dict[str, Any]:
+def machine(summary: StudySummary) -> dict[str, Any]:
     """The state of the worker and its queue."""
-    row = facts.machine
-    newest = int(facts.columns.seq[-1]) if len(facts.columns.seq) else 0
-    age = None if row.beat_at is None else max(0, facts.now - row.beat_at)
+    row = summary.machine
+    newest = int(summary.columns.seq[-1]) if len(summary.columns.seq) else 0
+    age = None if row.beat_at is None else max(0, summary.now - row.beat_at)
     return {
         "worker": "unknown" if age is None else "silent" if age > SILENT_MS else "alive",
         "beat_seconds": None if age is None else round(age / 1000),
         "doing": row.doing,
         "restarts": row.restarts,
-        "trouble": row.trouble,
+        "error": row.error,
         "lag_answers": max(0, newest - row.up_to_seq),
-        "version": facts.history.version,
+        "version": summary.history.version,
         "seconds": {name: number(value, 3) for name, value in row.seconds.items()},
         "ready": row.ready,
         "out": row.out,
         "fallback": row.fallback,
-        "random_share": number(facts.history.latest.get("random_share"), 3),
-        "bytes": facts.bytes,
-        "backup_at": facts.backup_at,
+        "random_share": number(summary.history.latest.get("random_share"), 3),
+        "bytes": summary.bytes,
+        "backup_at": summary.backup_at,
     }
 
 

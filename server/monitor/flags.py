@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lore_active.people.honest_answering import FAST_MS, MIN_WRONG
-from lore_active.people.response_quality import (
+from lore_active.participants.honest_answering import FAST_MS, MIN_WRONG
+from lore_active.participants.response_quality import (
     ALPHA,
     MAX_BLURRED,
     MAX_FAST,

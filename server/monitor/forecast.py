@@ -23,7 +23,7 @@ from lore_active.stopping.forecast import AuditStatus, CriterionStatus, forecast
 from server.monitor.answers import Columns, Numbers
 from server.status.counting import AnswerCounts, is_under_way, present
 from server.store.collection import StudyState
-from server.store.summaries import DecisionRow, Person
+from server.store.summaries import DecisionRow, ParticipantSummary
 
 Range = tuple[float, float]
 FINISHED = ("feedback", "finished")
@@ -49,13 +49,15 @@ class Crowd:
     simulated: bool = False
 
 
-def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes: int) -> Crowd:
+def crowd(
+    participants: Sequence[ParticipantSummary], times: SessionTimes, now: int, idle_minutes: int
+) -> Crowd:
     """Count the participants for the forecast."""
-    everybody, people = people, [one for one in people if not one.simulated]
+    everybody, participants = participants, [one for one in participants if not one.simulated]
     since, until = present(now, idle_minutes)
-    done = [one for one in people if one.stage in FINISHED]
-    there = [one for one in people if is_under_way(one, since, until)]
-    answered = [one for one in people if one.done > 0]
+    done = [one for one in participants if one.stage in FINISHED]
+    there = [one for one in participants if is_under_way(one, since, until)]
+    answered = [one for one in participants if one.done > 0]
     trials = sum(one.done for one in answered)
     spent = sum(int(times.ms[one.id]) for one in answered) / HOUR_MS
     return Crowd(
@@ -64,7 +66,7 @@ def crowd(people: Sequence[Person], times: SessionTimes, now: int, idle_minutes:
         under_way=len(there),
         trials_left=sum(one.trials - one.done for one in there),
         trial_hours=spent / trials if trials and spent else SECONDS_PER_TRIAL / 3600,
-        simulated=len(people) < len(everybody),
+        simulated=len(participants) < len(everybody),
     )
 
 
@@ -91,7 +93,7 @@ def ahead(
     counts: AnswerCounts,
     audited: int,
     items: int,
-    people: Crowd,
+    crowd: Crowd,
 ) -> Ahead:
     """Forecast from the criteria; `audited` is the number of answers in the last audit."""
     if decision is None or state.status == "stopped":
@@ -113,11 +115,11 @@ def ahead(
         _rounded(low, floor),
         _rounded(max(low, (predicted.high - counts.fitted) * each), ceil),
     )
-    to_come = [max(0.0, end - people.trials_left) for end in answers]
+    to_come = [max(0.0, end - crowd.trials_left) for end in answers]
     return Ahead(
         answers,
         (ceil(to_come[0] / state.trials), ceil(to_come[1] / state.trials)),
-        (answers[0] * people.trial_hours, answers[1] * people.trial_hours),
+        (answers[0] * crowd.trial_hours, answers[1] * crowd.trial_hours),
         middle=_rounded(max(low, (predicted.middle - counts.fitted) * each), round),
     )
 
@@ -137,9 +139,9 @@ def message(coming: Ahead, state: StudyState, collected: int) -> str:
     if coming.answers is None or coming.participants is None or coming.hours is None:
         return f"No forecast yet: {coming.reason}." if coming.reason else "No forecast yet."
     low, high = coming.answers
-    text = f"{about(spread(low, high))} more {plural(high, 'answer')} until stopping"
+    text = f"{about(number_range(low, high))} more {plural(high, 'answer')} until stopping"
     median = f"median: {coming.middle:,}; " if coming.middle else ""
-    more = f"{_people(coming.participants)}, {_hours(coming.hours)}"
+    more = f"{_participants(coming.participants)}, {_hours(coming.hours)}"
     text = f"{text[0].upper()}{text[1:]} (90 % range; {median}{more})."
     left = max(0, state.budget_answers - collected)
     if high > left:
@@ -148,7 +150,7 @@ def message(coming: Ahead, state: StudyState, collected: int) -> str:
     return text
 
 
-def spread(low: float, high: float, form: str = ",.0f") -> str:
+def number_range(low: float, high: float, form: str = ",.0f") -> str:
     """`400 to 1,100`; `up to 1,100` where the lower end is negligible."""
     ends = format(low, form), format(high, form)
     if ends[0] == ends[1]:
@@ -161,51 +163,52 @@ def plural(count: float, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _people(count: Range) -> str:
+def _participants(count: Range) -> str:
     if count[1] == 0:
         return "no further participants"
-    return f"{spread(*count)} further {plural(count[1], 'participant')}"
+    return f"{number_range(*count)} further {plural(count[1], 'participant')}"
 
 
 def _hours(hours: Range) -> str:
-    return f"{spread(*hours, ',.0f' if hours[1] >= 10 else '.1f')} hours of participants' time"
+    form = ",.0f" if hours[1] >= 10 else ".1f"
+    return f"{number_range(*hours, form)} hours of participants' time"
 
 
-def costs(pay: Pay, people: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
+def costs(pay: Pay, crowd: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
     """What was spent, and the forecast until stopping; `currency` is None where no pay is set."""
     if not pay.is_set:
         return {"currency": None, "message": HINT}
-    spent = cost(pay, people.finished, people.hours)
-    hours = people.hours / people.finished if people.hours else trials * people.trial_hours
+    spent = cost(pay, crowd.finished, crowd.hours)
+    hours = crowd.hours / crowd.finished if crowd.hours else trials * crowd.trial_hours
     one = cost(pay, 1, hours)
-    under_way = people.under_way * one
+    under_way = crowd.under_way * one
     more: Range | None = None
     if coming.participants is not None:
         more = (under_way + coming.participants[0] * one, under_way + coming.participants[1] * one)
     total = None if more is None else (spent + more[0], spent + more[1])
     return {
         "currency": pay.currency.strip(),
-        "participants": people.finished,
-        "hours": round(people.hours, 3),
+        "participants": crowd.finished,
+        "hours": round(crowd.hours, 3),
         "spent": round(spent, 2),
         "under_way": round(under_way, 2),
         "per_participant": round(one, 2),
         "to_stop": _cents(more),
         "total": _cents(total),
         "shown": money(spent, pay.currency),
-        "message": _cost_message(pay, people, under_way, more, coming),
+        "message": _cost_message(pay, crowd, under_way, more, coming),
     }
 
 
 def _cost_message(
-    pay: Pay, people: Crowd, under_way: float, more: Range | None, coming: Ahead
+    pay: Pay, crowd: Crowd, under_way: float, more: Range | None, coming: Ahead
 ) -> str:
-    text = f"for {people.finished:,} {plural(people.finished, 'participant')} who finished"
-    text += " (simulated ones cost nothing)" * people.simulated
+    text = f"for {crowd.finished:,} {plural(crowd.finished, 'participant')} who finished"
+    text += " (simulated ones cost nothing)" * crowd.simulated
     if more is not None and not coming.met:
         return f"{text}; {about(money_range(*more, pay.currency))} more until stopping"
     if under_way:
-        return f"{text}; {money(under_way, pay.currency)} more for {people.under_way:,} under way"
+        return f"{text}; {money(under_way, pay.currency)} more for {crowd.under_way:,} under way"
     return text
 
 
@@ -229,14 +232,14 @@ class SessionTimes:
         self._last: Numbers = np.zeros(0, dtype=np.int64)
         self.ms: Numbers = np.zeros(0, dtype=np.int64)
 
-    def update(self, columns: Columns, people: Sequence[Person]) -> None:
+    def update(self, columns: Columns, participants: Sequence[ParticipantSummary]) -> None:
         """Add the answers since the last update; `ms` is indexed by the participant's number."""
         known = len(self.ms)
-        size = max((one.id for one in people), default=-1) + 1
+        size = max((one.id for one in participants), default=-1) + 1
         if size > known:
             grown = np.zeros(size - known, dtype=np.int64)
             self._last, self.ms = np.append(self._last, grown), np.append(self.ms, grown)
-            for one in people:
+            for one in participants:
                 if one.id >= known:
                     self._last[one.id] = one.arrived_at
         new = columns.since(self._read)

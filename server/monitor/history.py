@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from server.monitor.answers import Numbers
+from server.store.sqlite.former_names import model_summary
 from server.store.summaries import Milestone
 
 MAX_POINTS = 240
@@ -31,6 +31,8 @@ class HistoryPoint:
     spectrum: tuple[float, ...]
     shares: tuple[float, ...]
     """Share of the variance along each dimension, independent of the scale of the fit."""
+    ruled_out: float | None = None
+    """Smallest share of a further dimension that was ruled out."""
 
 
 class History:
@@ -48,9 +50,8 @@ class History:
     def append(self, milestones: Sequence[Milestone], seqs: Numbers) -> None:
         """Append new versions; `seqs` are the numbers of the answers in order, without practice."""
         for one in milestones:
-            summary = json.loads(one.summary)
-            # Earlier versions did not distinguish it from guesses made without a dimension.
-            share = summary.get("prequential", summary["progressive"])
+            summary = model_summary(one.summary)
+            share = summary["prequential"]
             some = share["count"] > 0
             self.points.append(
                 HistoryPoint(
@@ -64,6 +65,8 @@ class History:
                     ceiling=summary["ceiling"],
                     spectrum=tuple(round(value, 3) for value in summary["spectrum"][:MAX_VALUES]),
                     shares=_shares(summary["spectrum"])[:MAX_VALUES],
+                    # Models of earlier versions and of other rules have none.
+                    ruled_out=(summary.get("sensitivity") or {}).get("ruled_out"),
                 )
             )
             self.version, self.latest = one.version, summary

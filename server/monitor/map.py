@@ -18,8 +18,8 @@ def damage(model: ModelRow | None, items: int) -> str:
         return ""
     for name, shape in (
         ("embedding", (items, model.rank)),
-        ("picture", (items, model.rank)),
-        ("spread", (items, model.rank, model.rank)),
+        ("aligned", (items, model.rank)),
+        ("covariance", (items, model.rank, model.rank)),
     ):
         held: bytes = getattr(model, name)
         if len(held) != 8 * int(np.prod(shape)):
@@ -49,17 +49,17 @@ def placed(model: ModelRow | None, items: int) -> dict[str, Any]:
     z = embedding_of(model, items)
     rank = z.shape[1]
     if model is None or rank == 0:
-        return {"version": 0, "rank": 0, "positions": [], "spread": None, "turn": []}
-    picture = np.frombuffer(model.picture).reshape(items, rank)
-    spread = np.frombuffer(model.spread).reshape(items, rank, rank)
-    turn = rotation(picture, z)
-    turned = np.einsum("ka,iab,lb->ikl", turn, spread, turn)
+        return {"version": 0, "rank": 0, "positions": [], "covariance": None, "turn": []}
+    aligned = np.frombuffer(model.aligned).reshape(items, rank)
+    covariance = np.frombuffer(model.covariance).reshape(items, rank, rank)
+    turn = rotation(aligned, z)
+    turned = np.einsum("ka,iab,lb->ikl", turn, covariance, turn)
     triangle = turned[:, *np.triu_indices(rank)]
     return {
         "version": model.version,
         "rank": rank,
-        "positions": _rounded(picture),
-        "spread": _rounded(triangle) if spread.any() else None,
+        "positions": _rounded(aligned),
+        "covariance": _rounded(triangle) if covariance.any() else None,
         "turn": np.round(turn, 6).tolist(),
     }
 

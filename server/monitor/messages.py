@@ -7,8 +7,10 @@ from typing import Any
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.stopping.criteria import dimensions, not_met, percent
 from lore_active.stopping.criteria import number as named
+from lore_active.stopping.sensitivity import Sensitivity
 from lore_active.stopping.verdict import Verdict
 from lore_active.stopping.verdict import accuracy as predicted_correctly
+from lore_active.wording import listed, many
 from server.status.counting import AnswerCounts, ParticipantCounts
 from server.study.config import Bots
 
@@ -39,7 +41,7 @@ def duration(minutes: float) -> str:
 
 def reference(ranks: list[dict[str, Any]]) -> int | None:
     """The rank that the others are compared with: its own difference is exactly zero."""
-    same = (one["rank"] for one in ranks if one["worse"] == 0.0 and one["error"] == 0.0)
+    same = (one["rank"] for one in ranks if one["difference"] == 0.0 and one["error"] == 0.0)
     return next(same, None)
 
 
@@ -48,7 +50,7 @@ def compared(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     if rank is None:
         return "(bars: ± 1 standard error)"
     other = "guessing" if rank == 0 else dimensions(rank)
-    below = any(float(one["worse"]) < 0.0 for one in ranks)
+    below = any(float(one["difference"]) < 0.0 for one in ranks)
     direction = "below 0: predicts better; " * below
     return f"(held-out log-loss compared with {other}; {direction}bars: ± 1 standard error)"
 
@@ -63,15 +65,21 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             f"least {MIN_STANDARD_ERRORS:g} standard errors needed)."
         )
     by = {one["rank"]: one for one in ranks}
-    if 0 in by and float(by[0]["worse"]) < MIN_STANDARD_ERRORS * float(by[0]["error"]):
+    if 0 in by and float(by[0]["difference"]) < MIN_STANDARD_ERRORS * float(by[0]["error"]):
         return (
             "Answers to questions not selected by the model are predicted clearly better than by "
             "guessing, so there is at least one dimension. Held-out answers do not show yet how "
             "many there are."
         )
     text = f"Held-out answers are predicted best with {dimensions(rank)}"
-    best = min(ranks, key=lambda one: float(one["worse"]))["rank"]
-    if best != rank:
+    best = min(ranks, key=lambda one: float(one["difference"]))["rank"]
+    if best < rank:
+        text = (
+            f"{dimensions(rank).capitalize()} do not predict held-out answers clearly worse than "
+            f"{named(best)}, and a Bayes factor shows a further dimension beyond "
+            f"{named(rank - 1)}, so the larger number is reported"
+        )
+    elif best > rank:
         text = (
             f"{dimensions(rank).capitalize()} predict{'s' * (rank == 1)} held-out answers as well "
             f"as {named(best)}, within one standard error, so the smaller number is reported"
@@ -80,8 +88,8 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     for other in (rank - 1, rank + 1):
         if other not in by or other == best:
             continue
-        worse, error = float(by[other]["worse"]), float(by[other]["error"])
-        how = "clearly worse" if worse > CLEAR * error else "only a little worse"
+        difference, error = float(by[other]["difference"]), float(by[other]["error"])
+        how = "clearly worse" if difference > CLEAR * error else "only a little worse"
         which = dimensions(other) if other == 0 else named(other)
         parts.append(f"{which} would be {how}")
     return text + ("; " + " and ".join(parts) if parts else "") + "."
@@ -97,7 +105,7 @@ def accuracy(share: dict[str, Any], ceiling: float | None, verdict: Verdict) -> 
     if not verdict.has_rank:
         return "No accuracy yet: no number of dimensions is reported, so there is no map."
     if share["count"] == 0:
-        return "No random question has been predicted yet."
+        return "No answer that counts is to a random question that a map had predicted."
     text = predicted(share)
     if ceiling is not None:
         text += (
@@ -107,15 +115,42 @@ def accuracy(share: dict[str, Any], ceiling: float | None, verdict: Verdict) -> 
     return text
 
 
-def spectrum(shares: list[float]) -> str:
-    """The share of the variance along each dimension."""
+def spectrum(shares: list[float], known: Sensitivity | None = None) -> str:
+    """The share of the variance along each dimension, and of one that may be unnoticed."""
     if not shares:
         return "No dimensions yet."
-    if len(shares) == 1:
-        return "There is only one dimension, so it has all of the variance."
     parts = [f"{100 * share:.0f} %" for share in shares]
-    listed = ", ".join(parts[:-1]) + " and " + parts[-1]
-    return f"Share of the variance in the map, strongest dimension first: {listed}."
+    text = f"Share of the variance in the map, strongest dimension first: {listed(parts)}."
+    if len(shares) == 1:
+        text = "There is only one dimension, so it has all of the variance."
+    if known is None or known.ruled_out is None:
+        return text
+    return (
+        f"{text} Grey: shares that a further dimension may have without having been noticed, now "
+        f"below {percent(known.ruled_out)}."
+    )
+
+
+def sensitivity(known: Sensitivity | None, tested: bool) -> dict[str, Any] | None:
+    """The figure of confidence beside the headline; None where the rule does not test for it."""
+    if known is None and not tested:
+        return None
+    goal = "" if known is None or known.smallest is None else f"goal: {percent(known.smallest)}"
+    shown = {"figure": "–", "unit": "nothing ruled out yet", "note": goal, "message": ""}
+    if known is None:
+        return shown | {"note": "tested once the number of dimensions is stable"}
+    shown["message"] = known.message
+    if known.found is not None:
+        return shown | {
+            "figure": f"about {percent(known.found)}",
+            "unit": "found",
+            "note": f"at least {dimensions(known.ranks[0])}",
+        }
+    if known.ruled_out is None:
+        return shown
+    odds = f"{known.odds:.3g} : 1"
+    note = f"{odds}, {goal}" if known.ruled_out > (known.smallest or 0.0) else f"{odds}, goal met"
+    return shown | {"figure": f"≥ {percent(known.ruled_out)}", "unit": "ruled out", "note": note}
 
 
 TITLE = "Simulated data"
@@ -138,17 +173,17 @@ def banner(
         if answers.simulated == answers.answers:
             which = "The only answer is" if answers.answers == 1 else f"All {answers.answers:,}"
         verb = "" if answers.answers == 1 else " answers are"
-        bots = _many(participants.simulated, "simulated participant")
+        bots = many(participants.simulated, "simulated participant")
         lines += [TITLE, f"{which}{verb} from {bots} (bots)."]
         if stopped:
             lines.append(
                 "The stopping rule is met: no more bots are let in; people can still take part."
             )
     elif answers.simulated_left_out:
-        bots = _many(participants.simulated_left_out, "simulated participant")
+        bots = many(participants.simulated_left_out, "simulated participant")
         lines += [
             "Simulated participants are left out",
-            f"{bots} (bots) gave {_many(answers.simulated_left_out, 'answer')}. They are not "
+            f"{bots} (bots) gave {many(answers.simulated_left_out, 'answer')}. They are not "
             "included in any number or chart here.",
         ]
     if rehearsal is not None:
@@ -163,7 +198,7 @@ def in_methods(answers: AnswerCounts, participants: ParticipantCounts, bots: Bot
         which = f"{answers.simulated:,} of the {answers.answers:,} answers"
         which = "All of these answers" if answers.simulated == answers.answers else which
         return (
-            f"{which} were simulated: {_many(participants.simulated, 'participant')} "
+            f"{which} were simulated: {many(participants.simulated, 'participant')} "
             f"{'was a program (bot)' if participants.simulated == 1 else 'were programs (bots)'} "
             "that answered from given positions of the items, with Gaussian noise of variance "
             f"{bots.noise:g} on the difference of two distances and a lapse rate of "
@@ -171,8 +206,8 @@ def in_methods(answers: AnswerCounts, participants: ParticipantCounts, bots: Bot
         )
     if answers.simulated_left_out:
         return (
-            f"{_many(participants.simulated_left_out, 'simulated participant')} (bots, "
-            f"{_many(answers.simulated_left_out, 'answer')}) took part as well, to test the "
+            f"{many(participants.simulated_left_out, 'simulated participant')} (bots, "
+            f"{many(answers.simulated_left_out, 'answer')}) took part as well, to test the "
             "study; they are not included in any model or number reported here."
         )
     return ""
@@ -183,7 +218,3 @@ def _rehearsal(detail: dict[str, Any]) -> str:
     if detail.get("kept"):
         return f"{what}, kept in {detail['kept']}."
     return f"{what}, deleted when the server ends."
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

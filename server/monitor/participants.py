@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from lore_active.data.row_table import NOTHING
-from lore_active.people.response_quality import Evidence, flagged
+from lore_active.participants.response_quality import Evidence, flagged
 from lore_active.types import Floats
 from server.monitor.answers import PURPOSES, Columns
 from server.monitor.flags import NAMES, statement
 from server.monitor.quality import Quality, implausible, response_ms
 from server.status.counting import is_under_way, present
 from server.store.sessions import StoredSession
-from server.store.summaries import Person
+from server.store.summaries import ParticipantSummary
 
 
 class Rows:
@@ -23,9 +23,9 @@ class Rows:
 
     def __init__(self, idle_minutes: int) -> None:
         self._idle_minutes = idle_minutes
-        self._made: dict[int, tuple[Person, Quality, bool, dict[str, Any]]] = {}
+        self._made: dict[int, tuple[ParticipantSummary, Quality, bool, dict[str, Any]]] = {}
 
-    def row(self, one: Person, quality: Quality, now: int) -> dict[str, Any]:
+    def row(self, one: ParticipantSummary, quality: Quality, now: int) -> dict[str, Any]:
         """The row of one participant."""
         here = is_under_way(one, *present(now, self._idle_minutes))
         made = self._made.get(one.id)
@@ -35,7 +35,7 @@ class Rows:
         return made[3]
 
 
-def _row(one: Person, quality: Quality, here: bool) -> dict[str, Any]:
+def _row(one: ParticipantSummary, quality: Quality, here: bool) -> dict[str, Any]:
     return {
         "id": one.id,
         "external": one.external,
@@ -74,18 +74,18 @@ def details(
     with_names: bool,
 ) -> dict[str, Any]:
     """One session in detail; `with_names` includes recruitment ID, comment and reasons."""
-    person = stored.person
+    participant = stored.participant
     return {
-        "id": person.id,
-        "external": person.external if with_names else None,
-        "comment": person.feedback if with_names else "",
-        "stage": person.stage,
-        "done": person.done,
-        "trials": person.trials,
-        "excluded": bool(person.excluded),
-        "simulated": bool(person.simulated),
-        "arrived_at": person.arrived_at,
-        "seen_at": person.seen_at,
+        "id": participant.id,
+        "external": participant.external if with_names else None,
+        "comment": participant.feedback if with_names else "",
+        "stage": participant.stage,
+        "done": participant.done,
+        "trials": participant.trials,
+        "excluded": bool(participant.excluded),
+        "simulated": bool(participant.simulated),
+        "arrived_at": participant.arrived_at,
+        "seen_at": participant.seen_at,
         "finished_at": stored.finished_at,
         "usual_ms": None if usual_ms is None else [round(one) for one in usual_ms],
         "floor_ms": round(floor_ms),

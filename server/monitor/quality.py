@@ -10,13 +10,13 @@ from math import isnan, log
 import numpy as np
 
 from lore_active.data.row_table import NOTHING
-from lore_active.people.honest_answering import Reference, Trials, nobody
-from lore_active.people.response_quality import Evidence, assess, every_test, usual
+from lore_active.participants.honest_answering import Reference, Trials, nobody
+from lore_active.participants.response_quality import Evidence, assess, every_test, usual
 from lore_active.types import Flags, Floats
 from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers
 from server.store import models
 from server.store.database import Connection
-from server.store.summaries import AnswerRow, Person
+from server.store.summaries import AnswerRow, ParticipantSummary
 
 ACTIVE = PURPOSES.index("active")
 # A page's clock and the server's need not run at the same speed, nor count the same millisecond.
@@ -89,21 +89,21 @@ class Qualities:
         self._usual: tuple[Reference, Reference] = (nobody(1), nobody(1))
         self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
 
-    def update(self, columns: Columns, people: Sequence[Person]) -> None:
+    def update(self, columns: Columns, participants: Sequence[ParticipantSummary]) -> None:
         """Add the answers since the last update."""
-        size = max((one.id for one in people), default=0) + 1
+        size = max((one.id for one in participants), default=0) + 1
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
         self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
         self._simulated = np.zeros(size, dtype=bool)
-        self._simulated[[one.id for one in people if one.simulated]] = True
+        self._simulated[[one.id for one in participants if one.simulated]] = True
         self.of += [self._quality(who) for who in range(size - missing, size)]
         new = columns.since(self._taken)
         self._taken += len(new.seq)
         self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
         touched = np.unique(new.participant)
         _update_medians(self._medians, columns, touched)
-        if self._estimate(columns, people, size) or missing:
+        if self._estimate(columns, participants, size) or missing:
             touched = np.arange(size)
         mine = np.zeros(size, dtype=bool)
         mine[touched] = True
@@ -122,10 +122,12 @@ class Qualities:
         """All tests of one participant's session, whether flagged or not."""
         return every_test(self._trials(session), self._usual[int(self._simulated[participant])])
 
-    def _estimate(self, columns: Columns, people: Sequence[Person], size: int) -> bool:
+    def _estimate(
+        self, columns: Columns, participants: Sequence[ParticipantSummary], size: int
+    ) -> bool:
         """Estimate the references again if needed; whether that was the case."""
         counts = np.zeros(size, dtype=bool)
-        counts[[one.id for one in people if not one.excluded]] = True
+        counts[[one.id for one in participants if not one.excluded]] = True
         count = _grid(len(columns.seq))
         of = (count, counts.tobytes(), self._simulated.tobytes())
         if of == self._usual_of:

@@ -66,18 +66,18 @@ class Reader:
                 self._model = None
         state = collection.state(c)
         assert state is not None
-        everybody = summaries.people(c)
-        people = counting(everybody, not shows)
-        numbers = {one.id for one in people}
+        everybody = summaries.participants(c)
+        participants = counting(everybody, not shows)
+        numbers = {one.id for one in participants}
         self._counts.read(c)
         idle = self.study.settings.session.idle_minutes
-        self._qualities.update(columns, people)
-        self._times.update(columns, people)
+        self._qualities.update(columns, participants)
+        self._times.update(columns, participants)
         return StudySummary(
             now=now,
             state=state,
             items=items,
-            people=people,
+            participants=participants,
             columns=columns,
             qualities=self._qualities.of,
             history=self._history,
@@ -90,9 +90,10 @@ class Reader:
             bytes=self._size(),
             groups=[one for one in self._counts.groups if one.participant in numbers],
             answers=self._counts.counts(c, everybody),
-            participants=participant_counts(everybody, now, idle, left_out),
-            crowd=crowd(people, self._times, now, idle),
+            participant_counts=participant_counts(everybody, now, idle, left_out),
+            crowd=crowd(participants, self._times, now, idle),
             pay=self.study.settings.pay,
+            rule=self._history.latest.get("rule", self.study.settings.stopping.rule),
             backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
             simulated_stopped=collection.simulated_stopped(c),
             rehearsal=collection.last_event(c, collection.REHEARSAL),
@@ -101,13 +102,17 @@ class Reader:
     def session(self, c: Connection, number: int, with_names: bool) -> dict[str, Any] | None:
         """One participant in detail; None if there is no such participant. Call `read` first."""
         stored = sessions.session(c, number)
-        if stored is None or (stored.person.simulated and self._left_out and not self._everybody):
+        if stored is None or (
+            stored.participant.simulated and self._left_out and not self._everybody
+        ):
             return None
         own = AnswerColumns(len(self.study.items))
         own.append(stored.answers, self._predictor.predicted(c, stored.answers))
-        same = stored.person.simulated
+        same = stored.participant.simulated
         counted = [
-            one.id for one in summaries.people(c) if not one.excluded and one.simulated == same
+            one.id
+            for one in summaries.participants(c)
+            if not one.excluded and one.simulated == same
         ]
         return details(
             stored,
@@ -118,14 +123,14 @@ class Reader:
             with_names,
         )
 
-    def shown(self, facts: StudySummary) -> dict[str, Any]:
+    def shown(self, summary: StudySummary) -> dict[str, Any]:
         """The data of the monitor, including the map."""
         return {
-            "at": facts.now,
-            **figures(facts, self._rows),
+            "at": summary.now,
+            **figures(summary, self._rows),
             "map": {
-                **placed(facts.model, facts.items),
-                "asked": asked(facts.columns, facts.items),
+                **placed(summary.model, summary.items),
+                "asked": asked(summary.columns, summary.items),
             },
         }
 
@@ -133,8 +138,8 @@ class Reader:
         row = heartbeat.machine(c, now)
         problem = (collection.last_event(c, "backup") or {}).get("problem")
         backup = f"The last backup failed: {problem}" if problem else ""
-        errors = [text for text in (row.trouble, self._damage, backup) if text]
-        return replace(row, trouble=" ".join(errors))
+        errors = [text for text in (row.error, self._damage, backup) if text]
+        return replace(row, error=" ".join(errors))
 
     def _size(self) -> int:
         path = self.database.path

@@ -142,10 +142,10 @@ class FileGuard:
             return False
         return True
 
-    def note_restart(self, trouble: str | None) -> None:
+    def note_restart(self, error: str | None) -> None:
         """Record a restart for the monitor, unless the database cannot be written now."""
         with contextlib.suppress(LoreError):
-            self.database.write(lambda c: heartbeat.note_restart(c, self.clock(), trouble))
+            self.database.write(lambda c: heartbeat.note_restart(c, self.clock(), error))
 
     def end(self) -> str:
         """Check once more and release the study; return a message if files were lost."""

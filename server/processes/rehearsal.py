@@ -73,7 +73,7 @@ def _end(pair: Copy, clock: Callable[[], int], say: Callable[[str], None]) -> No
     try:
         participants = [
             participant
-            for participant in database.read(summaries.people)
+            for participant in database.read(summaries.participants)
             if not participant.simulated and participant.done
         ]
     finally:

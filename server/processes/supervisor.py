@@ -23,7 +23,7 @@ from server.processes.child import Child, WebChild, WorkerChild
 from server.processes.file_guard import FileGuard, FilesLost
 from server.processes.listener import listen, stop_new_connections
 from server.processes.rehearsal import Purpose
-from server.status.contents import holdings
+from server.status.contents import study_contents
 
 POLL_SECONDS = 0.1
 END_SECONDS = 12.0
@@ -166,7 +166,7 @@ class Supervisor:
             raise FilesLost(" ".join(lost))
 
     def _data(self, guard: FileGuard) -> str:
-        held = guard.database.read(lambda c: holdings(c, guard.study, now()))
+        held = guard.database.read(lambda c: study_contents(c, guard.study, now()))
         if held.answers and held.simulated == held.answers and not self.bots:
             folder = guard.study.folder
             return f"{held} (`lore-active reset {quote(str(folder))}` clears them)"

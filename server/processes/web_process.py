@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import socket
 import sys
 import threading
@@ -15,25 +14,21 @@ from typing import Any
 import click
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser, ParsingError
-from waitress.server import create_server
-from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from lore_active.errors import LoreError
 from server.app import create_app
 from server.clock import now
 from server.collection import simulated
+from server.processes import logs
+from server.processes.http_server import Connections, serving
 from server.processes.lifetime import BACKLOG, TRY_AGAIN, stop_signal
 from server.store.sqlite.files import FileIds
 from server.study.workspace import open_database
-from server.views.headers import CLOSED, SAFE
-from server.views.health import STALLED
+from server.views.headers import SAFE
 from server.views.studies import Unopened
 
-# Requests take milliseconds; more threads would only wait for the same lock.
-THREADS = 16
-HEALTH_THREADS = 2
-CONNECTIONS = 2000
+logger = logging.getLogger(__name__)
+
 # At shutdown: how long to serve requests (the database gives up sooner), to wait for the rest of a
 # partial request, to accept connections under way, and to keep idle ones. The supervisor kills a
 # process that takes longer than all of these together.
@@ -47,142 +42,10 @@ TRY_AGAIN_SECONDS = 5.0
 # A request releases the interpreter lock often, for SQLite and the disk; while the monitor's
 # figures are computed, it waits up to this long each time to get it back.
 SWITCH_SECONDS = 0.002
-LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
-CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
-HOST = re.compile(rb"^host[ \t]*:", re.IGNORECASE | re.MULTILINE)
-MAX_DIGITS = 20
 UNAVAILABLE = (
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n"
     "Retry-After: 3\r\n" + "".join(f"{name}: {value}\r\n" for name, value in SAFE.items()) + "\r\n"
 ).encode()
-
-
-class _SafeError(ErrorTask):  # type: ignore[misc]
-    """Responses of waitress itself to malformed requests, with the usual security headers."""
-
-    def execute(self) -> None:
-        self.response_headers.extend({**SAFE, "Content-Security-Policy": CLOSED}.items())
-        super().execute()
-
-
-class _StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Rejects requests that a proxy might interpret differently from waitress: where the body ends,
-    and which host is meant."""
-
-    def parse_header(self, header_plus: bytes) -> None:
-        lengths, codings = LENGTH.findall(header_plus), CODING.findall(header_plus)
-        if codings and (lengths or len(codings) > 1 or b"," in codings[0]):
-            raise ParsingError("The length of the body is given in more than one way.")
-        if any(len(length) > MAX_DIGITS for length in lengths):
-            raise ParsingError("Content-Length is invalid")
-        if len(HOST.findall(header_plus)) > 1:
-            raise ParsingError("There is more than one Host.")
-        super().parse_header(header_plus)
-        # HTTP/1.0 has no Host; load balancers still use it for health checks.
-        if self.version not in ("", "1.0") and not self.headers.get("HOST"):
-            raise ParsingError("There is no Host.")
-
-
-class _Task(WSGITask):  # type: ignore[misc]
-    """Closes the connection after the response during shutdown, and announces that."""
-
-    def build_response_header(self) -> bytes:
-        if self.channel.server.draining:
-            self.set_close_on_finish()
-        header: bytes = super().build_response_header()
-        return header
-
-    def get_environment(self) -> dict[str, Any]:
-        environment: dict[str, Any] = super().get_environment()
-        environment[STALLED] = self.channel.server.task_dispatcher.stalled()
-        return environment
-
-
-class _Channel(HTTPChannel):  # type: ignore[misc]
-    task_class = _Task
-    error_task_class = _SafeError
-    parser_class = _StrictParser
-
-    def service(self) -> None:
-        super().service()
-        self.server.task_dispatcher.moved_at = time.monotonic()
-
-
-class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Distributes requests to threads; /health has its own, so that it responds even when all the
-    others wait for the disk."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.moved_at = time.monotonic()
-        self._express = ThreadedTaskDispatcher()
-        self._express.set_thread_count(HEALTH_THREADS)
-
-    def add_task(self, task: Any) -> None:
-        if task.requests and getattr(task.requests[0], "path", "") == "/health":
-            self._express.add_task(task)
-            return
-        if not self.queue:
-            self.moved_at = time.monotonic()
-        super().add_task(task)
-
-    def stalled(self) -> float:
-        """Return for how many seconds requests have waited without any being finished."""
-        return time.monotonic() - self.moved_at if self.queue else 0.0
-
-    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
-        self._express.shutdown(cancel_pending, timeout)
-        return bool(super().shutdown(cancel_pending, timeout))
-
-
-def serving(
-    app: Any, listener: socket.socket, proxy: str = "", probed: socket.socket | None = None
-) -> Any:
-    """Create the waitress server for the application.
-
-    `proxy` is the address of the only proxy whose headers on client address and TLS are trusted.
-    `probed` is a second socket, on which the supervisor probes this process and no other.
-    """
-    dispatcher = _Dispatcher()
-    dispatcher.set_thread_count(THREADS)
-    channels: dict[int, Any] = {}
-    if probed is not None:
-        _server(app, probed, "", channels, dispatcher)
-    return _server(app, listener, proxy, channels, dispatcher)
-
-
-def _server(
-    app: Any,
-    listener: socket.socket,
-    proxy: str,
-    channels: dict[int, Any],
-    dispatcher: _Dispatcher,
-) -> Any:
-    trust: dict[str, Any] = {}
-    if proxy:
-        trust = {
-            "trusted_proxy": proxy,
-            "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"},
-        }
-    server = create_server(
-        app,
-        channels,
-        _dispatcher=dispatcher,
-        sockets=[listener],
-        connection_limit=CONNECTIONS,
-        channel_timeout=60,
-        backlog=BACKLOG,
-        max_request_header_size=32 * 1024,
-        max_request_body_size=256 * 1024,
-        asyncore_use_poll=True,
-        clear_untrusted_proxy_headers=True,
-        expose_tracebacks=False,
-        ident="lore-active",
-        **trust,
-    )
-    server.channel_class = _Channel
-    server.draining = False
-    return server
 
 
 def run(
@@ -195,15 +58,15 @@ def run(
     """Serve until `stop` is set; every connection made by then gets a response."""
     sys.setswitchinterval(SWITCH_SECONDS)
     server = serving(app, listener, proxy, probed)
-    channels: dict[int, Any] = server._map
+    channels: Connections = server._map
     while not stop.is_set():
-        wasyncore.loop(timeout=0.2, map=channels, use_poll=True, count=1)
+        channels.turn(0.2)
     _drain(server, channels)
     server.task_dispatcher.shutdown(timeout=THREADS_END_SECONDS)
     wasyncore.close_all(channels)
 
 
-def _drain(server: Any, channels: dict[int, Any]) -> None:
+def _drain(server: Any, channels: Connections) -> None:
     """Serve pending requests; each response announces that the connection is closed after it.
 
     A browser keeps its connection, and may have sent its next request when the shutdown starts;
@@ -221,13 +84,13 @@ def _drain(server: Any, channels: dict[int, Any]) -> None:
             break
         if since > PARTIAL_SECONDS and not any(_busy(channel) for channel in remaining):
             break
-        wasyncore.loop(timeout=0.02, map=channels, use_poll=True, count=1)
+        channels.turn(0.02)
     for channel in list(channels.values()):
         if isinstance(channel, HTTPChannel) and _asked(channel):
             _refuse(channel)
 
 
-def _accept_last(server: Any, channels: dict[int, Any]) -> None:
+def _accept_last(server: Any, channels: Connections) -> None:
     """Accept every connection in the queue, then stop listening."""
     waiting = -1
     while waiting != len(channels):
@@ -283,19 +146,18 @@ def main(
     proxy: str,
 ) -> None:
     """Serve these studies; started by the supervisor."""
+    logs.configure("web")
     if number is None:
         listener = socket.create_server((host, port), backlog=BACKLOG)
     else:
         listener = socket.socket(fileno=number)
     probed = None if probe_number is None else socket.socket(fileno=probe_number)
     stop = stop_signal()
-    # Requests that wait briefly are normal.
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     file_ids = [FileIds.parse(unopened) for unopened in files]
     app = create_app(list(folders), now, file_ids, True, simulated.take_secret())
     closed = app.extensions["unopened"].values()
     for unopened in closed:
-        print(unopened.error, file=sys.stderr, flush=True)
+        logger.error("%s", unopened.error)
     if closed:
         threading.Thread(target=_retry, args=(list(closed), stop), daemon=True).start()
     run(app, listener, stop, proxy, probed)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
 import time
-import traceback
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from lore_active.errors import LoreError
 from lore_active.warmup import warm
 from server.clock import now
 from server.learning.worker import Worker
+from server.processes import logs
 from server.processes.lifetime import TOLD_WHY, stop_signal
 from server.store import heartbeat
 from server.store.database import Database
@@ -25,6 +26,7 @@ from server.store.sqlite.files import FileIds
 from server.study.config import LoadedStudy
 from server.study.workspace import open_study
 
+logger = logging.getLogger(__name__)
 IDLE_SECONDS = 0.1
 BEAT_SECONDS = 2.0
 
@@ -32,14 +34,14 @@ BEAT_SECONDS = 2.0
 class Heartbeat:
     """Stores every two seconds that this process is alive and what it is doing.
 
-    It runs in its own thread, so that a worker in a long audit still has a heartbeat. `trouble` is
+    It runs in its own thread, so that a worker in a long audit still has a heartbeat. `error` is
     None to leave the stored error message as it is.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.doing = "starting"
-        self.trouble: str | None = None
+        self.error: str | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -55,9 +57,9 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Store one heartbeat; if the database is unavailable, the next one will be stored."""
-        doing, trouble, pid = self.doing, self.trouble, os.getpid()
+        doing, error, pid = self.doing, self.error, os.getpid()
         with contextlib.suppress(StoreError):
-            self._database.write(lambda c: heartbeat.beat(c, now(), pid, doing, trouble))
+            self._database.write(lambda c: heartbeat.beat(c, now(), pid, doing, error))
 
     def _run(self) -> None:
         while not self._closed.wait(BEAT_SECONDS):
@@ -69,22 +71,24 @@ class Heartbeat:
 @click.option("--files", help="Ids of the open files.")
 def main(folder: Path, files: str | None) -> None:
     """Fit models to the answers of this study; started by the supervisor."""
+    logs.configure("worker")
     stop = stop_signal()
-    if hasattr(os, "nice"):
-        # Pages that participants wait for have priority.
-        os.nice(10)
     try:
         study, database = open_study(folder, now, FileIds.parse(files) if files else None)
     except StoreError as error:
-        print(f"The worker cannot start: {error}", file=sys.stderr, flush=True)
+        logger.error("The worker cannot start: %s", error)
         sys.exit(TOLD_WHY)
+    if hasattr(os, "nice"):
+        # Pages that participants wait for have priority. Under Linux this concerns this thread and
+        # those that it starts, not the writer: while it holds the database's lock, all wait for it.
+        os.nice(10)
     with Heartbeat(database) as status:
         try:
             _work(study, database, status, stop)
             status.doing, code = "stopped", 0
         except Exception as error:
-            traceback.print_exc()
-            status.doing, status.trouble, code = "failed", _message(error), TOLD_WHY
+            logger.exception("The worker failed.")
+            status.doing, status.error, code = "failed", _message(error), TOLD_WHY
     database.close()
     sys.exit(code)
 
@@ -92,20 +96,21 @@ def main(folder: Path, files: str | None) -> None:
 def _work(study: LoadedStudy, database: Database, status: Heartbeat, stop: threading.Event) -> None:
     with threadpool_limits(1):
         warm()
-        worker = Worker(database, study, now, time.perf_counter)
+        worker = Worker(database, study, now, time.perf_counter, background=True)
+        logger.info("Learning for %s: %d answers so far.", study.name, worker.learner.counted)
         waiting_for = ""
         while not stop.is_set():
             try:
                 worked = worker.turn()
             except StoreError as error:
                 if error.name != waiting_for:
-                    print(f"The worker is waiting: {error}", file=sys.stderr, flush=True)
+                    logger.warning("The worker is waiting: %s", error)
                 waiting_for = error.name
                 stop.wait(1.0)
                 continue
             waiting_for = ""
             # Only now: the error that ended the last worker may end this one in its first turn.
-            status.trouble = worker.trouble
+            status.error = worker.error
             status.doing = "learning" if worked else "waiting"
             if not worked:
                 stop.wait(IDLE_SECONDS)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lore_active import __version__
+from lore_active.wording import many
 from server.monitor.flags import NAMES, OVERALL, RULES
 from server.monitor.map import embedding_of
 from server.report import figures as report_figures
@@ -14,12 +15,11 @@ from server.report import methods
 from server.report.data import ReportData
 from server.report.references import cited
 from server.report.stimuli import Shown, name_of
-from server.report.wording import many
-from server.store.summaries import EventRow, Person
+from server.store.summaries import EventRow, ParticipantSummary
 from server.study.descriptions import MEANINGS
 from server.study.parsing import all_keys
 
-MAX_PEOPLE = 250
+MAX_PARTICIPANTS = 250
 MAX_DOTS = 1000
 MAX_CELLS = 8000
 MAX_AUDITS = 60
@@ -54,38 +54,38 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "audits": _audits(report),
         "places": _places(report),
         "ends": _ends(report),
-        "moments": len(report.moments),
+        "snapshots": len(report.snapshots),
         "items": len(report.study.items),
         "left_out": items.left_out,
-        "participants": report.facts.participants,
-        "answers": report.facts.answers,
+        "participants": report.summary.participant_counts,
+        "answers": report.summary.answers,
         "kinds": report_figures.by_kind(report),
         "totals": report_figures.totals(report),
         "exclusions": [
             {**one.__dict__, "when": report_figures.minute(one.at) if one.at else ""}
             for one in _private(report, report_figures.exclusions(report), with_names)
         ],
-        "people": _people(report)[:MAX_PEOPLE],
-        "all_people": len(report.facts.people),
+        "participant_rows": _participants(report)[:MAX_PARTICIPANTS],
+        "all_participants": len(report.summary.participants),
         "with_names": with_names,
         "flag_names": NAMES,
         "rules": RULES,
         "about_flags": OVERALL,
         "methods": [
-            (heading, text if with_names else without_names(text, report.facts.people))
+            (heading, text if with_names else without_names(text, report.summary.participants))
             for heading, text in methods.paragraphs(report)
         ],
         "settings": _settings(report),
         "events": _events(report, with_names),
         "all_events": len(report.events),
         "made_with": report.made_with,
-        "model": report.facts.model,
+        "model": report.summary.model,
         "digest": report.digest,
         "program": f"lore-active {__version__}",
         "references": cited(settings.learning.selector, settings.stopping.rule),
         "reason": shown["where"]["reason"]
         if with_names
-        else without_names(shown["where"]["reason"], report.facts.people),
+        else without_names(shown["where"]["reason"], report.summary.participants),
     }
 
 
@@ -95,9 +95,9 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
     return {
         "shown": {name: report.shown[name] for name in parts},
         "items": items.items,
-        "moments": report.moments,
+        "snapshots": report.snapshots,
         "collected": report_figures.collected(report),
-        "people": [
+        "participants": [
             {
                 "id": one["id"],
                 "excluded": one["excluded"],
@@ -107,20 +107,20 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
                 "agreement": one["agreement"],
                 "side": one["left"],
             }
-            for one in _people(report)[:MAX_DOTS]
-            if one["id"] in {person.id for person in report.facts.people}
+            for one in _participants(report)[:MAX_DOTS]
+            if one["id"] in {participant.id for participant in report.summary.participants}
         ],
     }
 
 
-def without_names(text: str, people: list[Person]) -> str:
+def without_names(text: str, participants: list[ParticipantSummary]) -> str:
     """A text in which recruitment IDs are replaced by the numbers of participants."""
-    for person in people:
-        external = person.external or ""
+    for participant in participants:
+        external = participant.external or ""
         # As it is stored, `PROLIFIC_PID=…`, and the ID alone.
         for name in (external, external.partition("=")[2]):
             if len(name) >= MIN_ID:
-                text = text.replace(name, f"P{person.id}")
+                text = text.replace(name, f"P{participant.id}")
     return text
 
 
@@ -129,20 +129,20 @@ def _private(
 ) -> list[Any]:
     if with_names:
         return list(excluded)
-    people = report.facts.people
+    participants = report.summary.participants
     return [
         report_figures.Exclusion(
-            one.participant, one.answers, one.at, "", without_names(one.reason, people)
+            one.participant, one.answers, one.at, "", without_names(one.reason, participants)
         )
         for one in excluded
     ]
 
 
 def _summary(report: ReportData) -> str:
-    counts, received = report.facts.participants, report.facts.columns.received_at
-    parts = [many(report.facts.items, "item")]
+    counts, received = report.summary.participant_counts, report.summary.columns.received_at
+    parts = [many(report.summary.items, "item")]
     if counts.answered:
-        answers = many(report.facts.answers.answers, "answer")
+        answers = many(report.summary.answers.answers, "answer")
         bots = " (simulated)" if counts.simulated == counts.answered else ""
         parts.append(f"{answers} from {many(counts.answered, 'participant')}{bots}")
         first, last = report_figures.day(int(received[0])), report_figures.day(int(received[-1]))
@@ -152,14 +152,14 @@ def _summary(report: ReportData) -> str:
 
 def _audits(report: ReportData) -> list[dict[str, Any]]:
     """The model at its audits, thinned to a readable number."""
-    points = [one for one in report.facts.history.points if one.audit]
+    points = [one for one in report.summary.history.points if one.audit]
     indices = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
     return [points[at].__dict__ for at in indices] if points else []
 
 
 def _places(report: ReportData) -> list[dict[str, Any]]:
     """Every item with its coordinates on principal axes; empty if there are too many."""
-    z = embedding_of(report.facts.model, report.facts.items)
+    z = embedding_of(report.summary.model, report.summary.items)
     if not z.shape[1] or z.size > MAX_CELLS:
         return []
     return [
@@ -170,7 +170,7 @@ def _places(report: ReportData) -> list[dict[str, Any]]:
 
 def _ends(report: ReportData) -> list[dict[str, Any]]:
     """The items at both ends of each principal axis, with its share of the variance."""
-    z = embedding_of(report.facts.model, report.facts.items)
+    z = embedding_of(report.summary.model, report.summary.items)
     names = [name_of(item) for item in report.study.items]
     squares = np.square(z - z.mean(axis=0)).sum(axis=0)
     rows = []
@@ -186,7 +186,7 @@ def _ends(report: ReportData) -> list[dict[str, Any]]:
     return rows
 
 
-def _people(report: ReportData) -> list[dict[str, Any]]:
+def _participants(report: ReportData) -> list[dict[str, Any]]:
     """Participants who answered, flagged and excluded ones first, as in the monitor."""
     rows = [one for one in report.shown["participants"]["rows"] if one["done"]]
     return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
@@ -198,7 +198,7 @@ def _share(part: list[int]) -> float | None:
 
 def _settings(report: ReportData) -> list[dict[str, Any]]:
     """Every setting with its meaning and its current value, also where it was changed later."""
-    state = report.facts.state
+    state = report.summary.state
     now = {
         "budget.answers": state.budget_answers,
         "budget.participants": state.budget_participants,
@@ -232,10 +232,12 @@ def _shown(value: Any) -> str:
 def _events(report: ReportData, with_names: bool) -> list[dict[str, str]]:
     """The decisions, oldest first."""
     kept = report.events[-MAX_EVENTS:]
-    return [_event(one, report.facts.people, with_names) for one in kept]
+    return [_event(one, report.summary.participants, with_names) for one in kept]
 
 
-def _event(event: EventRow, people: list[Person], with_names: bool) -> dict[str, str]:
+def _event(
+    event: EventRow, participants: list[ParticipantSummary], with_names: bool
+) -> dict[str, str]:
     automatic = event.who in ("stopping rule", "worker")
     details = [
         str(value) if name == "reason" else f"{name}: {value}"
@@ -248,5 +250,5 @@ def _event(event: EventRow, people: list[Person], with_names: bool) -> dict[str,
         "at": report_figures.minute(event.at),
         "kind": event.kind + whom,
         "who": event.who if automatic or with_names else "experimenter",
-        "words": text if with_names else without_names(text, people),
+        "message": text if with_names else without_names(text, participants),
     }

@@ -21,7 +21,7 @@ from server.study.config import LoadedStudy
 
 # Numbers in all maps together, so that the page stays below three megabytes.
 MAX_NUMBERS = 60_000
-MAX_MOMENTS = 16
+MAX_SNAPSHOTS = 16
 # Events about participants' links, which identify them.
 PRIVATE_EVENTS = ("entry", "link", "revoke link")
 
@@ -31,16 +31,16 @@ class ReportData:
     """A study at the time of the report; `shown` is the data of the monitor."""
 
     study: LoadedStudy
-    facts: StudySummary
+    summary: StudySummary
     shown: dict[str, Any]
     events: list[EventRow]
     made_with: list[MadeWith]
-    moments: list[dict[str, Any]]
+    snapshots: list[dict[str, Any]]
     heads: tuple[int, int]
     digest: str = ""
 
 
-def gathered(
+def report_data(
     database: Database, study: LoadedStudy, clock: Callable[[], int], simulated: bool = False
 ) -> ReportData:
     """Read the data; `simulated` lists simulated participants even where they are left out."""
@@ -48,16 +48,18 @@ def gathered(
     now = clock()
 
     def read(c: Connection) -> ReportData:
-        facts = reader.read(c, now)
-        shown = reader.shown(facts)
+        summary = reader.read(c, now)
+        shown = reader.shown(summary)
         if simulated:
             everybody = Reader(database, study, everybody=True)
             shown["participants"] = everybody.shown(everybody.read(c, now))["participants"]
-        if _size(facts.items, shown["map"]["rank"]) > MAX_NUMBERS:
-            shown["map"]["spread"] = None
+        if _size(summary.items, shown["map"]["rank"]) > MAX_NUMBERS:
+            shown["map"]["covariance"] = None
         events = [one for one in summaries.all_events(c) if one.kind not in PRIVATE_EVENTS]
-        moments = _moments(c, facts)
-        return ReportData(study, facts, shown, events, summaries.made_with(c), moments, _heads(c))
+        snapshots = _snapshots(c, summary)
+        return ReportData(
+            study, summary, shown, events, summaries.made_with(c), snapshots, _heads(c)
+        )
 
     report = database.read(read)
     return replace(report, digest=_digest(database, report))
@@ -77,25 +79,25 @@ def _heads(c: Connection) -> tuple[int, int]:
     return marks.seq, marks.event
 
 
-def _moments(c: Connection, facts: StudySummary) -> list[dict[str, Any]]:
+def _snapshots(c: Connection, summary: StudySummary) -> list[dict[str, Any]]:
     """Snapshots of the map, evenly spaced over the answers; the last is the latest."""
-    points = facts.history.points
+    points = summary.history.points
     if not points:
         return []
-    room = MAX_NUMBERS // max(_size(facts.items, one.rank) for one in points) - 1
-    count = max(0, min(MAX_MOMENTS - 1, room, len(points) - 1))
+    room = MAX_NUMBERS // max(_size(summary.items, one.rank) for one in points) - 1
+    count = max(0, min(MAX_SNAPSHOTS - 1, room, len(points) - 1))
     answers = np.array([one.answers for one in points])
     wanted = np.linspace(answers[0], answers[-1], count + 1)[:-1]
     indices = sorted({int(np.searchsorted(answers, one)) for one in wanted})
     # An exclusion makes a new model of the same answers; the slider shows only the latest of them.
-    earlier = [_moment(c, facts, points[at]) for at in indices if answers[at] < answers[-1]]
+    earlier = [_moment(c, summary, points[at]) for at in indices if answers[at] < answers[-1]]
     return [*earlier, {"answers": points[-1].answers}]
 
 
-def _moment(c: Connection, facts: StudySummary, point: HistoryPoint) -> dict[str, Any]:
+def _moment(c: Connection, summary: StudySummary, point: HistoryPoint) -> dict[str, Any]:
     model = models.model_numbered(c, point.version)
-    columns = facts.columns.until(point.answers)
-    shown = {**placed(model, facts.items), "asked": asked(columns, facts.items)}
+    columns = summary.columns.until(point.answers)
+    shown = {**placed(model, summary.items), "asked": asked(columns, summary.items)}
     return {"answers": point.answers, "map": shown}
 
 

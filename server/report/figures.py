@@ -41,7 +41,7 @@ class Exclusion:
 class Totals:
     """Response quality over all participants who are not excluded; None where there are no data."""
 
-    people: int
+    participants: int
     flagged: int
     catches: int
     catch_right: int
@@ -65,21 +65,21 @@ def exclusions(report: ReportData) -> list[Exclusion]:
     """The participants who are excluded, each with the latest decision about them."""
     latest = {one.participant: one for one in report.events if one.kind == "exclude"}
     rows = []
-    for person in report.facts.people:
-        if person.excluded:
-            event = latest.get(person.id)
+    for participant in report.summary.participants:
+        if participant.excluded:
+            event = latest.get(participant.id)
             at, who = (0, "") if event is None else (event.at, event.who)
             reason = "" if event is None else str(event.detail.get("reason", ""))
-            rows.append(Exclusion(person.id, person.done, at, who, reason))
+            rows.append(Exclusion(participant.id, participant.done, at, who, reason))
     return rows
 
 
 def by_kind(report: ReportData) -> list[dict[str, Any]]:
     """Answers by question type: all, skipped, timed out, from excluded participants."""
     rows = []
-    excluded = {one.id for one in report.facts.people if one.excluded}
+    excluded = {one.id for one in report.summary.participants if one.excluded}
     for purpose in (*PURPOSES, "practice"):
-        groups = [group for group in report.facts.groups if group.purpose == purpose]
+        groups = [group for group in report.summary.groups if group.purpose == purpose]
         outcome: Counter[str] = Counter()
         for group in groups:
             outcome[group.side] += group.count
@@ -100,16 +100,16 @@ def by_kind(report: ReportData) -> list[dict[str, Any]]:
 
 def totals(report: ReportData) -> Totals:
     """Sums over all participants who are not excluded."""
-    facts = report.facts
-    counted = [one for one in facts.people if not one.excluded]
-    qualities = [facts.qualities[one.id] for one in counted]
+    summary = report.summary
+    counted = [one for one in summary.participants if not one.excluded]
+    qualities = [summary.qualities[one.id] for one in counted]
     sides = sum(one.sides for one in qualities)
     lefts = sum((one.left or 0.0) * one.sides for one in qualities)
-    rows = np.isin(facts.columns.participant, [one.id for one in counted])
-    rt = response_ms(facts.columns)[rows]
+    rows = np.isin(summary.columns.participant, [one.id for one in counted])
+    rt = response_ms(summary.columns)[rows]
     rt = rt[~np.isnan(rt)]
     return Totals(
-        people=sum(one.answers > 0 for one in qualities),
+        participants=sum(one.answers > 0 for one in qualities),
         flagged=sum(bool(one.flags) for one in qualities),
         catches=sum(one.catches for one in qualities),
         catch_right=sum(one.catch_right for one in qualities),
@@ -122,14 +122,14 @@ def totals(report: ReportData) -> Totals:
 
 def ending(report: ReportData) -> Ending:
     """Whether and how collection ended."""
-    where, answers = report.shown["where"], report.facts.answers.answers
+    where, answers = report.shown["where"], report.summary.answers.answers
     stops = [one for one in report.events if one.kind == "stop"]
     if where["status"] == "stopped" and stops:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
         return Ending(how, _answers_before(report, last), str(last.detail.get("reason", "")))
     met = [one for one in report.events if one.kind == SIMULATED_STOP]
-    if met and report.facts.answers.simulated:
+    if met and report.summary.answers.simulated:
         return Ending("simulated", _answers_before(report, met[0]), "")
     if answers >= where["budget"]:
         return Ending("budget", answers, "")
@@ -137,7 +137,7 @@ def ending(report: ReportData) -> Ending:
 
 
 def _answers_before(report: ReportData, event: EventRow) -> int:
-    received = report.facts.columns.received_at
+    received = report.summary.columns.received_at
     return int(np.searchsorted(received, event.at, side="right"))
 
 
@@ -154,7 +154,7 @@ def minute(ms: int) -> str:
 
 def collected(report: ReportData, max_points: int = 120) -> dict[str, Any]:
     """Answers over time, with at most `max_points` points, and the decisions."""
-    received = report.facts.columns.received_at
+    received = report.summary.columns.received_at
     if not len(received):
         return {"at": [], "answers": [], "events": []}
     indices = np.unique(np.linspace(0, len(received) - 1, max_points).astype(int))

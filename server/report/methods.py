@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from math import log
-
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
-from lore_active.rank.cross_validation import FOLDS, LAMBDAS
-from lore_active.rank.significance import MIN_STANDARD_ERRORS, SUPPORTED_FROM, SUPPORTED_STILL
+from lore_active.rank.cross_validation import LAMBDAS
+from lore_active.rank.folds import FOLDS
+from lore_active.rank.significance import (
+    CLEARLY_WORSE,
+    MIN_STANDARD_ERRORS,
+    SUPPORTED_FROM,
+    SUPPORTED_STILL,
+)
 from lore_active.simulation.cost import pay_in_words
 from lore_active.stopping.criteria import CRITERIA
-from lore_active.stopping.registry import STOPPING_RULES
-from lore_active.stopping.rules import LOG_BAYES_PER_ITEM
+from lore_active.wording import listed, many
+from server.monitor.figures import FURTHER, known_sensitivity
 from server.monitor.messages import in_methods
 from server.report import figures as report_figures
 from server.report.data import ReportData
 from server.report.references import named
-from server.report.wording import listed, many, percent, quoted
+from server.report.stopping_rule import stopping
+from server.report.wording import percent, quoted
 
 # Above this number, reasons for exclusion are only in the report's table.
 MAX_REASONS = 8
@@ -46,10 +51,10 @@ def paragraphs(report: ReportData) -> list[tuple[str, str]]:
 
 def participants(report: ReportData) -> str:
     """How many took part, who was excluded and why."""
-    counts, received = report.facts.participants, report.facts.columns.received_at
+    counts, received = report.summary.participant_counts, report.summary.columns.received_at
     if not counts.arrived:
         return "There are no participants yet."
-    first = min(one.arrived_at for one in report.facts.people)
+    first = min(one.arrived_at for one in report.summary.participants)
     last = int(received[-1]) if len(received) else first
     days = report_figures.day(first), report_figures.day(last)
     when = f"On {days[0]}" if days[0] == days[1] else f"Between {days[0]} and {days[1]}"
@@ -63,23 +68,23 @@ def participants(report: ReportData) -> str:
         )
         if count
     ]
-    bots = sum(bool(one.simulated) for one in report.facts.people)
+    bots = sum(bool(one.simulated) for one in report.summary.participants)
     who = many(counts.arrived, "person", "people")
     if bots:
         who = many(bots, "simulated participant")
-        if people := counts.arrived - bots:
-            who = f"{many(people, 'person', 'people')} and {who}"
+        if others := counts.arrived - bots:
+            who = f"{many(others, 'person', 'people')} and {who}"
     text = f"{when} (UTC), {who} opened the study: {listed(outcomes)}."
-    if report.facts.answers.answers:
+    if report.summary.answers.answers:
         text += (
             f" In total, {many(counts.answered, 'participant')} gave "
-            f"{many(report.facts.answers.answers, 'answer')} (practice trials not counted); "
+            f"{many(report.summary.answers.answers, 'answer')} (practice trials not counted); "
             "answers of participants who did not finish were included."
         )
     pay = report.study.settings.pay
     if pay.is_set:
         text += f" Payment for a completed session was {pay_in_words(pay)}."
-    simulated = in_methods(report.facts.answers, counts, report.study.settings.bots)
+    simulated = in_methods(report.summary.answers, counts, report.study.settings.bots)
     return f"{text} {_exclusions(report)} {simulated}".strip()
 
 
@@ -121,8 +126,8 @@ def procedure(report: ReportData) -> str:
 
 
 def _session(report: ReportData) -> str:
-    session, state = report.study.settings.session, report.facts.state
-    trials = [one.trials for one in report.facts.people] or [state.trials]
+    session, state = report.study.settings.session, report.summary.state
+    trials = [one.trials for one in report.summary.participants] or [state.trials]
     low, high = min(trials), max(trials)
     each = many(high, "trial") if low == high else f"{low:,} to {high:,} trials"
     text = f"A session had {each}"
@@ -203,7 +208,13 @@ def modelling(report: ReportData) -> str:
         f"it had not selected better than guessing by at least {SUPPORTED_FROM:g} standard errors "
         f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
     )
-    model = report.facts.model
+    if report.summary.rule == FURTHER:
+        text += (
+            " Where a Bayes factor had shown a further dimension of interest at an earlier audit "
+            "(see the stopping rule), the number was increased by one, unless the held-out "
+            f"log-loss then was higher by more than {CLEARLY_WORSE:g} standard errors."
+        )
+    model = report.summary.model
     if model is not None:
         text += f" {_fitted(report)}"
         if model.rank:
@@ -216,7 +227,7 @@ def modelling(report: ReportData) -> str:
 
 def _fitted(report: ReportData) -> str:
     """How the answers collected add up to the answers fitted."""
-    counts = report.facts.answers
+    counts = report.summary.answers
     removed = [
         f"{count:,} {what}"
         for count, what in (
@@ -237,52 +248,13 @@ def _fitted(report: ReportData) -> str:
     )
 
 
-def stopping(report: ReportData) -> str:
-    """The stopping rule with its settings."""
-    settings, state = report.study.settings.stopping, report.facts.state
-    if settings.rule != "rank_settled":
-        return _other_rule(report)
-    minimum = settings.min_answers or 4 * report.facts.items
-    budget = many(state.budget_answers, "answer")
-    if state.budget_participants:
-        budget += f" or {many(state.budget_participants, 'participant')}"
-    return (
-        "Collection was to stop once all of the following criteria were met: (1) every item had "
-        f"appeared in an answered question; (2) there were at least {many(minimum, 'answer')}; "
-        "(3) held-out answers to questions not selected by the model were predicted better than "
-        "chance (lower bound of the 95 % confidence interval above 50 %); (4) the number of "
-        f"dimensions had been the same in {many(settings.audits, 'consecutive audit')}; (5) on "
-        "average over these audits, its held-out log-loss was lower than that of one dimension "
-        "fewer and that of one more, by the number of standard errors that corresponds to a "
-        f"one-sided confidence of {settings.confidence:g} (against one more: on average of LORE "
-        "and the acquisition model, with at least half of that difference in each); and (6) at the "
-        "last of them, the log Bayes factor in favour of this number was at least "
-        f"{log(settings.confidence / (1 - settings.confidence)):.1f} against one dimension fewer, "
-        f"and at least {LOG_BAYES_PER_ITEM:g} per item, divided by the number of dimensions, "
-        "against one more. Bayes factors were ratios of the marginal likelihoods of embeddings "
-        "with a logistic likelihood and a Gaussian prior on the coordinates, by Laplace’s "
-        "approximation with the expected information (cf. Tierney & Kadane, 1986). In any case, "
-        f"collection was to end after {budget}."
-    )
-
-
-def _other_rule(report: ReportData) -> str:
-    state, rule = report.facts.state, STOPPING_RULES[report.study.settings.stopping.rule]
-    people = state.budget_participants
-    return (
-        f"Collection was to end when {rule.methods or f'the rule {rule.name!r} was met'}; and in "
-        f"any case after {many(state.budget_answers, 'answer')}"
-        + (f" or {many(people, 'participant')}." if people else ".")
-    )
-
-
 def outcome(report: ReportData) -> str:
     """How collection ended, and the results."""
     return " ".join(filter(None, [_ended(report), _rank(report), _accuracy(report)]))
 
 
 def _ended(report: ReportData) -> str:
-    end, total = report_figures.ending(report), report.facts.answers.answers
+    end, total = report_figures.ending(report), report.summary.answers.answers
     answers = many(end.answers, "answer")
     after = (
         " Participants already under way finished their sessions, which brought the total to "
@@ -306,13 +278,25 @@ def _ended(report: ReportData) -> str:
 
 def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
-    verdict, criteria = report.facts.verdict, report.shown["stopping"]["criteria"]
+    verdict, criteria = report.summary.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
-    evidence = [one["words"].rstrip(".") for one in criteria if one["name"] in quoted]
+    evidence = [one["message"].rstrip(".") for one in criteria if one["name"] in quoted]
     if not evidence:
         return verdict.methods
     parts = "; ".join(part[0].lower() + part[1:] for part in evidence)
-    return f"{verdict.methods} The evidence was as follows: {parts}."
+    return f"{verdict.methods} The evidence was as follows: {parts}.{_sensitivity(report)}"
+
+
+def _sensitivity(report: ReportData) -> str:
+    """The smallest share that was ruled out, at the last test."""
+    known = known_sensitivity(report.summary.history, report.summary.verdict)
+    if known is None or known.ruled_out is None:
+        return ""
+    return (
+        f" With {many(known.answers, 'answer')}, the smallest share of a further dimension that "
+        f"was ruled out ({known.odds:.3g} : 1) was {percent(known.ruled_out)} of the differences "
+        "between items."
+    )
 
 
 def _accuracy(report: ReportData) -> str:
@@ -342,6 +326,6 @@ def software(report: ReportData) -> str:
     return (
         f"The study was run with {listed(names)} (NumPy: Harris et al., 2020; SciPy: Virtanen et "
         "al., 2020; numba: Lam et al., 2015). All random choices derive from the seed "
-        f"{report.facts.state.seed}; every model, question and decision can be reproduced from the "
-        "study’s log."
+        f"{report.summary.state.seed}; every model, question and decision can be reproduced from "
+        "the study’s log."
     )

@@ -20,8 +20,6 @@ REFERENCES: dict[str, str] = {
     "Proceedings of the Second Workshop on the LLVM Compiler Infrastructure in HPC.",
     "schonemann": "Schönemann, P. H. (1966). A generalized solution of the orthogonal Procrustes "
     "problem. Psychometrika, 31(1), 1–10.",
-    "tierney": "Tierney, L., & Kadane, J. B. (1986). Accurate approximations for posterior moments "
-    "and marginal densities. Journal of the American Statistical Association, 81(393), 82–86.",
     "virtanen": "Virtanen, P., et al. (2020). SciPy 1.0: Fundamental algorithms for scientific "
     "computing in Python. Nature Methods, 17, 261–272.",
     "wilson": "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical "

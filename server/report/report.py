@@ -8,7 +8,7 @@ from pathlib import Path
 
 from server.report import stimuli
 from server.report.contents import contents, data
-from server.report.data import ReportData, gathered
+from server.report.data import ReportData, report_data
 from server.report.page import rendered
 from server.store.database import Database
 from server.study.config import LoadedStudy
@@ -36,6 +36,6 @@ def report(
     `with_names` includes recruitment IDs, comments and the names of experimenters; `simulated`
     lists simulated participants even where they are left out.
     """
-    found = gathered(database, study, clock, simulated)
+    found = report_data(database, study, clock, simulated)
     items = stimuli.shown(study, pictures)
     return Report(rendered(contents(found, items, with_names), data(found, items)), found, items)

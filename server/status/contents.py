@@ -56,14 +56,14 @@ def openness(c: Connection, study: LoadedStudy, now: int) -> Openness:
     return "open" if Quota(study).room(c, state, now) > 0 else "full"
 
 
-def holdings(c: Connection, study: LoadedStudy, now: int) -> StudyContents:
+def study_contents(c: Connection, study: LoadedStudy, now: int) -> StudyContents:
     """The summary of a study with an open database."""
     answers = answer_counts(c)
     idle = study.settings.session.idle_minutes
-    people = participant_counts(summaries.people(c), now, idle, simulated_left_out(c))
+    participants = participant_counts(summaries.participants(c), now, idle, simulated_left_out(c))
     return StudyContents(
         openness(c, study, now),
-        people.answered,
+        participants.answered,
         answers.answers,
         answers.simulated,
         answers.simulated_left_out,
@@ -75,4 +75,4 @@ def of_folder(folder: Path, clock: Callable[[], int]) -> StudyContents | None:
     if not (folder / DATABASE).exists():
         return None
     with reading(folder, clock) as (study, database):
-        return database.read(lambda c: holdings(c, study, clock()))
+        return database.read(lambda c: study_contents(c, study, clock()))

@@ -14,7 +14,7 @@ from typing import Literal
 from server.store import collection, imports, journal, models, summaries
 from server.store.collection import UNDER_WAY
 from server.store.database import Connection
-from server.store.summaries import AnswerGroup, Person
+from server.store.summaries import AnswerGroup, ParticipantSummary
 
 # How a stored answer is counted. The first group that applies is the one, so the groups add up.
 Fate = Literal["practice", "excluded", "quarantined", "catches", "skipped", "timed_out", "counted"]
@@ -121,15 +121,15 @@ class CountsByGroup:
         """All answers by participant, purpose, origin and outcome, practice included."""
         return list(self._groups.values())
 
-    def counts(self, c: Connection, people: Iterable[Person]) -> AnswerCounts:
+    def counts(self, c: Connection, participants: Iterable[ParticipantSummary]) -> AnswerCounts:
         """The counts with the current exclusions, imports and models."""
         fates = self._fates.copy()
-        people, out = list(people), simulated_left_out(c)
-        bots = {one.id for one in people if one.simulated} & self._of.keys()
+        participants, out = list(participants), simulated_left_out(c)
+        bots = {one.id for one in participants if one.simulated} & self._of.keys()
         simulated = sum(self._of[bot].total() - self._of[bot]["practice"] for bot in bots)
         for bot in bots if out else ():
             fates -= self._of[bot]
-        excluded = {one.id for one in people if one.excluded and not (out and one.simulated)}
+        excluded = {one.id for one in participants if one.excluded and not (out and one.simulated)}
         for number in excluded & self._of.keys():
             fates -= self._of[number]
             fates["practice"] += self._of[number]["practice"]
@@ -160,7 +160,7 @@ def answer_counts(c: Connection) -> AnswerCounts:
     """The current counts."""
     running = CountsByGroup()
     running.read(c)
-    return running.counts(c, summaries.people(c))
+    return running.counts(c, summaries.participants(c))
 
 
 def simulated_left_out(c: Connection) -> bool:
@@ -168,9 +168,11 @@ def simulated_left_out(c: Connection) -> bool:
     return collection.simulated_out(c) is not None
 
 
-def counting(people: Iterable[Person], left_out: bool) -> list[Person]:
+def counting(
+    participants: Iterable[ParticipantSummary], left_out: bool
+) -> list[ParticipantSummary]:
     """The participants who count: without simulated ones, where these are left out."""
-    return [one for one in people if not (left_out and one.simulated)]
+    return [one for one in participants if not (left_out and one.simulated)]
 
 
 class Fates:
@@ -206,28 +208,28 @@ def present(now: int, idle_minutes: int) -> tuple[int, int]:
     return now - idle, now + idle
 
 
-def is_under_way(one: Person, since: int, until: int) -> bool:
+def is_under_way(one: ParticipantSummary, since: int, until: int) -> bool:
     """Whether a participant may still answer; `since` and `until` are those of `present`."""
     return one.stage in UNDER_WAY and since <= one.seen_at <= until
 
 
 def participant_counts(
-    everybody: Sequence[Person], now: int, idle_minutes: int, left_out: bool = False
+    everybody: Sequence[ParticipantSummary], now: int, idle_minutes: int, left_out: bool = False
 ) -> ParticipantCounts:
     """Counts of participants by how far they got; `left_out` is `simulated_left_out`."""
-    people = counting(everybody, left_out)
-    finished = sum(one.stage in ("feedback", "finished") for one in people)
-    declined = sum(one.stage == "declined" for one in people)
+    participants = counting(everybody, left_out)
+    finished = sum(one.stage in ("feedback", "finished") for one in participants)
+    declined = sum(one.stage == "declined" for one in participants)
     since, until = present(now, idle_minutes)
-    under_way = sum(is_under_way(one, since, until) for one in people)
+    under_way = sum(is_under_way(one, since, until) for one in participants)
     return ParticipantCounts(
-        arrived=len(people),
+        arrived=len(participants),
         finished=finished,
         declined=declined,
         under_way=under_way,
-        left=len(people) - finished - declined - under_way,
-        answered=sum(one.done > 0 for one in people),
-        excluded=sum(bool(one.excluded) for one in people),
-        simulated=sum(bool(one.simulated) and one.done > 0 for one in people),
-        simulated_left_out=len(everybody) - len(people),
+        left=len(participants) - finished - declined - under_way,
+        answered=sum(one.done > 0 for one in participants),
+        excluded=sum(bool(one.excluded) for one in participants),
+        simulated=sum(bool(one.simulated) and one.done > 0 for one in participants),
+        simulated_left_out=len(everybody) - len(participants),
     )

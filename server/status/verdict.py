@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from server.store import collection as store
 from server.store import models, summaries
 from server.store.collection import StudyState
 from server.store.database import Connection
+from server.store.sqlite.former_names import model_summary
 from server.store.summaries import DecisionRow
 from server.study.config import LoadedStudy
 
@@ -38,18 +38,18 @@ def parts(c: Connection, study: LoadedStudy, now: int) -> tuple[Collection, Find
     """The state of collection and the findings, from which the verdict follows."""
     state = store.state(c)
     assert state is not None
-    people = participant_counts(
-        summaries.people(c), now, study.settings.session.idle_minutes, simulated_left_out(c)
+    participants = participant_counts(
+        summaries.participants(c), now, study.settings.session.idle_minutes, simulated_left_out(c)
     )
     by_rule = summaries.stopped_by(c) == RULE
-    collection = collection_of(state, answer_counts(c), people, len(study.items), by_rule)
+    collection = collection_of(state, answer_counts(c), participants, len(study.items), by_rule)
     return collection, findings(c)
 
 
 def findings(c: Connection) -> Findings | None:
     """The current findings; None before the first decision."""
     model = models.latest_model(c)
-    evidence = [] if model is None else json.loads(model.summary)["evidence"]
+    evidence = [] if model is None else model_summary(model.summary)["evidence"]
     return findings_of(summaries.decision(c), summaries.audited_ranks(c), evidence)
 
 
@@ -108,7 +108,7 @@ def findings_of(
     if decision is None:
         return None
     guessing = next((one for one in evidence if one["rank"] == 0), None)
-    gap = None if guessing is None else (float(guessing["worse"]), float(guessing["error"]))
+    gap = None if guessing is None else (float(guessing["difference"]), float(guessing["error"]))
     return Findings(
         decision.rank,
         decision.settled,

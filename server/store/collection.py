@@ -45,8 +45,8 @@ class Participant:
     stage: str
     trials: int
     done: int
-    practised: int
-    rested: int
+    practice_done: int
+    break_done: int
     visit: int
     excluded: int
     feedback: str
@@ -159,18 +159,24 @@ def add_participant(
     return added
 
 
+_FIXED = {"id", "token", "simulated"}
+_CHANGEABLE = frozenset(field.name for field in fields(Participant)) - _FIXED
+
+
 def change_participant(c: Connection, number: int, **changes: Any) -> Participant:
     """Set some of a participant's fields; return the updated participant."""
-    fixed = {"id", "token", "simulated"}
-    assert set(changes) <= {field.name for field in fields(Participant)} - fixed
+    assert _CHANGEABLE.issuperset(changes)
     assignments = ", ".join(f"{name} = :{name}" for name in changes)
-    c.execute(f"UPDATE participants SET {assignments} WHERE id = :id", {**changes, "id": number})
-    changed = participant_by_id(c, number)
+    row = c.execute(
+        f"UPDATE participants SET {assignments} WHERE id = :id RETURNING {_PARTICIPANT}",
+        {**changes, "id": number},
+    ).fetchone()
+    changed: Participant = _one(row, Participant)
     assert changed is not None
     return changed
 
 
-def promised(
+def reserved_trials(
     c: Connection, since: int, until: int, simulated: bool, but: int = 0
 ) -> tuple[int, int]:
     """Return (answers given or reserved, participants who count towards the budget).
@@ -190,7 +196,7 @@ def promised(
     return int(row[0]), int(row[1])
 
 
-def most_promised(c: Connection, after: int, up_to: int) -> int:
+def max_reserved_trials(c: Connection, after: int, up_to: int) -> int:
     """Return the maximum number of answers reserved for participants with these numbers."""
     row = c.execute(
         "SELECT coalesce(sum(max(trials, done)), 0) FROM participants "

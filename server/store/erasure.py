@@ -28,7 +28,7 @@ def given_by(c: Connection, number: int) -> int:
     return int(row[0])
 
 
-def erase_person(c: Connection, number: int, token: str, now: int) -> None:
+def erase_participant(c: Connection, number: int, token: str, now: int) -> None:
     """Erase everything that identifies a participant; `token` replaces the one in their links.
 
     Times are truncated to the day: exact times would identify them to the recruitment site.

@@ -18,7 +18,7 @@ class MachineRow:
     beat_at: int | None
     doing: str
     restarts: int
-    trouble: str
+    error: str
     up_to_seq: int
     ready: int
     out: int
@@ -26,23 +26,23 @@ class MachineRow:
     seconds: dict[str, float]
 
 
-def beat(c: Connection, now: int, pid: int, doing: str, trouble: str | None = None) -> None:
-    """Store a heartbeat; a `trouble` of None keeps the last error message."""
+def beat(c: Connection, now: int, pid: int, doing: str, error: str | None = None) -> None:
+    """Store a heartbeat; an `error` of None keeps the last error message."""
     c.execute(
-        "INSERT INTO heartbeat (id, at, pid, doing, trouble) VALUES (1, :at, :pid, :doing, "
-        "coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET at = :at, pid = :pid, "
-        "doing = :doing, trouble = coalesce(:trouble, trouble)",
-        {"at": now, "pid": pid, "doing": doing, "trouble": trouble},
+        "INSERT INTO heartbeat (id, at, pid, doing, error) VALUES (1, :at, :pid, :doing, "
+        "coalesce(:error, '')) ON CONFLICT (id) DO UPDATE SET at = :at, pid = :pid, "
+        "doing = :doing, error = coalesce(:error, error)",
+        {"at": now, "pid": pid, "doing": doing, "error": error},
     )
 
 
-def note_restart(c: Connection, now: int, trouble: str | None) -> None:
-    """Record a restart of the worker; a `trouble` of None keeps the worker's own message."""
+def note_restart(c: Connection, now: int, error: str | None) -> None:
+    """Record a restart of the worker; an `error` of None keeps the worker's own message."""
     c.execute(
-        "INSERT INTO heartbeat (id, at, pid, doing, restarts, trouble) VALUES (1, :at, 0, "
-        "'restarting', 1, coalesce(:trouble, '')) ON CONFLICT (id) DO UPDATE SET "
-        "restarts = restarts + 1, doing = 'restarting', trouble = coalesce(:trouble, trouble)",
-        {"at": now, "trouble": trouble},
+        "INSERT INTO heartbeat (id, at, pid, doing, restarts, error) VALUES (1, :at, 0, "
+        "'restarting', 1, coalesce(:error, '')) ON CONFLICT (id) DO UPDATE SET "
+        "restarts = restarts + 1, doing = 'restarting', error = coalesce(:error, error)",
+        {"at": now, "error": error},
     )
 
 
@@ -54,7 +54,7 @@ def heard(c: Connection) -> tuple[int, int] | None:
 
 def machine(c: Connection, now: int) -> MachineRow:
     """Return the worker's state, its queue, and the latest duration of each kind of work."""
-    beat = c.execute("SELECT at, doing, restarts, trouble FROM heartbeat").fetchone()
+    beat = c.execute("SELECT at, doing, restarts, error FROM heartbeat").fetchone()
     ready = c.execute(
         "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
     ).fetchone()[0]
@@ -76,5 +76,5 @@ def machine(c: Connection, now: int) -> MachineRow:
     ):
         up_to = max(up_to, row[0])
         seconds = {**json.loads(row[1]), **seconds}
-    at, doing, restarts, trouble = beat or (None, "", 0, "")
-    return MachineRow(at, doing, restarts, trouble, up_to, ready, out, fallback, seconds)
+    at, doing, restarts, error = beat or (None, "", 0, "")
+    return MachineRow(at, doing, restarts, error, up_to, ready, out, fallback, seconds)

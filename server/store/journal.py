@@ -10,26 +10,42 @@ from typing import TYPE_CHECKING
 
 from server.store import collection
 from server.store.database import Connection
+from server.store.sqlite.former_names import IMPORT_NUMBER, current_event, event_kinds
 
 if TYPE_CHECKING:
     # Importing it at run time would load the compiler into the web process.
-    from lore_active.questions.question import Purpose
+    from lore_active.questions.question import Purpose, Question
 
 
 # A lease that starts more than an hour from now was given before the clock was set back, and would
 # otherwise be out for as long.
 SET_BACK_MS = 3_600_000
 # Numbers of the questions or answers (the parameter) that the worker quarantined.
-QUARANTINED = "SELECT json_extract(detail, '$.' || ?) FROM events WHERE kind = 'set aside'"
+QUARANTINED = (
+    "SELECT json_extract(detail, '$.' || ?) FROM events "
+    f"WHERE kind IN ({event_kinds('quarantine')})"
+)
+# In earlier versions the learner numbered questions itself, from 0; queries.learner has its number
+# of each. Steps whose hash has this prefix, or none, list pending questions by these numbers.
+NUMBERED = "2:"
+_PENDING = (
+    f"CASE WHEN instr(hash, ':') > 0 AND hash NOT LIKE '{NUMBERED}%' THEN pending ELSE "
+    "(SELECT json_group_array(q.id) FROM json_each(pending) n "
+    "JOIN queries q ON q.learner = n.value) END AS pending"
+)
+CHANGES = event_kinds("exclude", "restore", "simulated_out", "import", "import_removed")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the worker: its input, its work, and the result (as a hash)."""
+    """One step of the worker: its input, its work, and the result (as a hash).
+
+    `audit_of` is the step after which the audit that this one takes in was started, if any.
+    """
 
     id: int
     at: int
-    up_to_query: int
+    up_to_question: int
     up_to_seq: int
     up_to_event: int
     work: str
@@ -38,6 +54,7 @@ class Step:
     version: int
     hash: str
     seconds: Mapping[str, float]
+    audit_of: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,6 @@ class ServerQuestion:
     left: int
     right: int
     repeats: int | None
-    repeats_learner: int | None
 
 
 @dataclass(frozen=True)
@@ -61,9 +77,7 @@ class AnswerToLearn:
     """
 
     seq: int
-    query: int
-    learner: int | None
-    purpose: str
+    question: int
     participant: int
     chosen: int | None
     left_out: int
@@ -93,21 +107,22 @@ class JournalChange:
     id: int
     kind: str
     participant: int | None
-    prior: int | None
+    file: int | None
 
 
 @dataclass(frozen=True)
-class ReadyQuestion:
-    """A question of the learner for the queue."""
+class AskedQuestion:
+    """A question that the learner selected, as stored: `options` in the order of display.
 
-    learner: int
-    purpose: str
+    `number` is the learner's own number of it, in studies of earlier versions.
+    """
+
+    id: int
     anchor: int
-    left: int
-    right: int
-    version: int
+    options: tuple[int, int]
+    purpose: Purpose
     score: float
-    seed: str
+    number: int | None
 
 
 def heads(c: Connection) -> tuple[int, int, int]:
@@ -123,8 +138,7 @@ def heads(c: Connection) -> tuple[int, int, int]:
 def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuestion]:
     """List questions chosen by the web server that the learner must know."""
     rows = c.execute(
-        "SELECT id, purpose, anchor, left, right, repeats, "
-        "(SELECT o.learner FROM queries o WHERE o.id = q.repeats) FROM queries q "
+        "SELECT id, purpose, anchor, left, right, repeats FROM queries "
         "WHERE id > ? AND id <= ? AND origin <> 'learner' "
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
@@ -140,7 +154,7 @@ def answers_to_learn(
     out = collection.simulated_out(c)
     left_out = out is not None and out <= up_to_event
     rows = c.execute(
-        "SELECT a.seq, q.id, q.learner, q.purpose, q.participant, "
+        "SELECT a.seq, q.id, q.participant, "
         "CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right END, "
         "? AND EXISTS (SELECT 1 FROM participants p WHERE p.id = q.participant AND p.simulated = 1)"
         " FROM answers a JOIN queries q ON q.id = a.query WHERE a.seq > ? AND a.seq <= ? "
@@ -181,12 +195,11 @@ def counted(c: Connection) -> list[CountedAnswer]:
 def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
     """List exclusions, restorations, imports and their removal, in order."""
     rows = c.execute(
-        "SELECT id, kind, participant, json_extract(detail, '$.prior') FROM events "
-        "WHERE id > ? AND id <= ? "
-        "AND kind IN ('exclude', 'restore', 'simulated_out', 'prior', 'prior_out') ORDER BY id",
+        f"SELECT id, kind, participant, {IMPORT_NUMBER} FROM events "
+        f"WHERE id > ? AND id <= ? AND kind IN ({CHANGES}) ORDER BY id",
         (after, up_to),
     )
-    return [JournalChange(*row) for row in rows]
+    return [JournalChange(row[0], current_event(row[1]), row[2], row[3]) for row in rows]
 
 
 def simulated_until(c: Connection, up_to: int) -> list[int]:
@@ -208,29 +221,33 @@ def settled_before(c: Connection, change: JournalChange) -> bool:
     return c.execute(sql, (change.participant,)).fetchone() is not None
 
 
-def out(c: Connection, now: int, up_to: int) -> list[tuple[int, int | None]]:
-    """List (query, learner's number) of questions with a current lease."""
+# Questions with a current lease. Looked for among those that participants have still to answer:
+# leases of the last minutes alone, mostly of answered questions, would be a hundred thousand rows
+# in a crowd.
+_OUT = (
+    "FROM participants p CROSS JOIN queries q ON q.participant = p.id AND q.slot >= p.done "
+    "WHERE p.stage IN ('practice', 'trials', 'expired') "
+    "AND +q.expires_at > :now AND q.leased_at <= :latest "
+    "AND NOT EXISTS (SELECT 1 FROM answers a WHERE a.query = q.id) "
+)
+
+
+def out(c: Connection, now: int, up_to: int) -> list[int]:
+    """List the questions with a current lease."""
     rows = c.execute(
-        "SELECT q.id, q.learner FROM queries q LEFT JOIN answers a ON a.query = q.id "
-        "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
-        "AND a.seq IS NULL AND +q.id <= ? "
+        f"SELECT q.id {_OUT} AND +q.id <= :up_to "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY q.id",
-        (now, now + SET_BACK_MS, up_to),
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-def ready(c: Connection) -> list[int]:
-    """List the learner's numbers of the questions in the queue."""
-    rows = c.execute(
-        "SELECT learner FROM queries WHERE participant IS NULL AND withdrawn IS NULL ORDER BY id"
+        {"now": now, "latest": now + SET_BACK_MS, "up_to": up_to},
     )
     return [row[0] for row in rows]
 
 
-def set_learner_numbers(c: Connection, numbers: Sequence[tuple[int, int]]) -> None:
-    """Store the learner's numbers of the web server's questions: (learner, query)."""
-    c.executemany("UPDATE queries SET learner = ? WHERE id = ?", numbers)
+def ready(c: Connection) -> list[int]:
+    """List the questions in the queue."""
+    rows = c.execute(
+        "SELECT id FROM queries WHERE participant IS NULL AND withdrawn IS NULL ORDER BY id"
+    )
+    return [row[0] for row in rows]
 
 
 def withdraw_ready(c: Connection, step: int) -> int:
@@ -241,81 +258,83 @@ def withdraw_ready(c: Connection, step: int) -> int:
     return cursor.rowcount
 
 
-def add_ready(c: Connection, step: int, now: int, ready: Sequence[ReadyQuestion]) -> None:
-    """Add questions to the queue, except those leased while they were being selected."""
+def add_ready(c: Connection, step: Step, now: int, ready: Sequence[Question]) -> list[int]:
+    """Store a step's questions, and return their ids.
+
+    They are in the queue, except those leased while they were being selected.
+    """
     busy = {
         (row[0], row[1], row[2])
         for row in c.execute(
-            "SELECT q.anchor, min(q.left, q.right), max(q.left, q.right) FROM queries q "
-            "WHERE q.participant IS NOT NULL AND q.expires_at > ? AND q.leased_at <= ? "
-            "AND NOT EXISTS (SELECT 1 FROM answers a WHERE a.query = q.id)",
-            (now, now + SET_BACK_MS),
+            f"SELECT q.anchor, min(q.left, q.right), max(q.left, q.right) {_OUT}",
+            {"now": now, "latest": now + SET_BACK_MS},
         )
     }
-    c.executemany(
-        "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
-        "learner, step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
+    ids = []
+    for new in ready:
+        taken = (new.anchor, min(new.left, new.right), max(new.left, new.right)) in busy
+        cursor = c.execute(
+            "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
+            "step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(new.purpose, new.anchor, new.left, new.right, new.version, new.score, new.seed),
-                *(new.learner, step, now),
-                step
-                if (new.anchor, min(new.left, new.right), max(new.left, new.right)) in busy
-                else None,
-            )
-            for new in ready
-        ],
-    )
+                *(new.purpose, new.anchor, new.left, new.right, step.version, new.score),
+                "/".join(str(part) for part in new.seed),
+                *(step.id, now, step.id if taken else None),
+            ),
+        )
+        assert cursor.lastrowid is not None
+        ids.append(cursor.lastrowid)
+    return ids
 
 
 def add_step(c: Connection, step: Step) -> None:
     """Store a step of the worker."""
     c.execute(
-        "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(step.id, step.at, step.up_to_query, step.up_to_seq, step.up_to_event),
+            *(step.id, step.at, step.up_to_question, step.up_to_seq, step.up_to_event),
             *(step.work, step.asked),
             json.dumps(step.pending),
             step.version,
             step.hash,
             json.dumps(step.seconds),
+            step.audit_of,
         ),
     )
 
 
 def steps(c: Connection, after: int = 0) -> list[Step]:
     """List the worker's steps after a given one, in order."""
-    rows = c.execute("SELECT * FROM steps WHERE id > ? ORDER BY id", (after,)).fetchall()
+    rows = c.execute(f"SELECT *, {_PENDING} FROM steps WHERE id > ? ORDER BY id", (after,))
     return [_step(row) for row in rows]
 
 
 def step_numbered(c: Connection, number: int) -> Step | None:
     """Return one step of the worker."""
-    row = c.execute("SELECT * FROM steps WHERE id = ?", (number,)).fetchone()
+    row = c.execute(f"SELECT *, {_PENDING} FROM steps WHERE id = ?", (number,)).fetchone()
     return None if row is None else _step(row)
 
 
 def _step(row: Row) -> Step:
-    values = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a Row has no items()
+    # The last of two columns with the same name counts.
+    values = dict(zip(row.keys(), row, strict=True))
+    values["up_to_question"] = values.pop("up_to_query")
     values["pending"] = tuple(json.loads(values["pending"]))
     values["seconds"] = json.loads(values["seconds"])
     return Step(**values)
 
 
-def asked_in(c: Connection, step: int) -> list[tuple[int, int, int, Purpose]]:
-    """List (anchor, left, right, purpose) of the questions selected in a step."""
-    rows = c.execute(
-        "SELECT anchor, left, right, purpose FROM queries WHERE step = ? ORDER BY learner", (step,)
-    )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+def asked_in(c: Connection, step: int) -> list[AskedQuestion]:
+    """List the questions selected in a step, in the order in which they were selected."""
+    columns = "id, anchor, left, right, purpose, score, learner"
+    rows = c.execute(f"SELECT {columns} FROM queries WHERE step = ? ORDER BY id", (step,))
+    return [AskedQuestion(row[0], row[1], (row[2], row[3]), *row[4:]) for row in rows]
 
 
-def scored_in(c: Connection, step: int) -> list[tuple[int, int, float]]:
-    """List (query, learner's number, score) of the questions selected in a step."""
-    rows = c.execute(
-        "SELECT id, learner, score FROM queries WHERE step = ? ORDER BY learner", (step,)
-    )
-    return [(row[0], row[1], row[2]) for row in rows]
+def ids_of_numbers(c: Connection) -> list[int]:
+    """List the ids of the questions that the learner numbered itself, by its number."""
+    rows = c.execute("SELECT id FROM queries WHERE learner IS NOT NULL ORDER BY learner")
+    return [row[0] for row in rows]
 
 
 def save_snapshot(c: Connection, step: int, document: bytes, arrays: bytes) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 from server.store import collection
 from server.store.database import Connection
@@ -22,9 +25,9 @@ class ModelRow:
     temperature: float
     objective: float
     seed: int
-    picture: bytes
+    aligned: bytes
     embedding: bytes
-    spread: bytes
+    covariance: bytes
     summary: str
     hash: str
     fingerprint: str
@@ -41,7 +44,7 @@ class Published:
     lam: float
     summary: str
     settled: int
-    words: str
+    message: str
 
 
 _MODEL = ", ".join(field.name for field in fields(ModelRow))
@@ -121,7 +124,7 @@ def model_of_step(c: Connection, step: int) -> ModelRow | None:
 def published(c: Connection) -> list[Published]:
     """List every model with its decision, in order."""
     rows = c.execute(
-        "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, words "
+        "SELECT up_to_seq, answers, audit, m.rank, lam, summary, settled, message "
         "FROM models m JOIN decisions d ON d.step = m.step ORDER BY version"
     )
     return [Published(*row) for row in rows]
@@ -133,18 +136,35 @@ def fingerprints(c: Connection) -> set[str]:
 
 
 def decision_of_step(c: Connection, step: int) -> tuple[bool, bool, int, str, str] | None:
-    """Return (stop, settled, rank, words, reasons) of a step's decision."""
+    """Return (stop, settled, rank, message, reasons) of a step's decision."""
     row = c.execute(
-        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step = ?", (step,)
+        "SELECT stop, settled, rank, message, reasons FROM decisions WHERE step = ?", (step,)
     ).fetchone()
     return None if row is None else (bool(row[0]), bool(row[1]), row[2], row[3], row[4])
 
 
 def add_decision(
-    c: Connection, step: int, stop: bool, settled: bool, rank: int, words: str, reasons: str
+    c: Connection, step: int, stop: bool, settled: bool, rank: int, message: str, reasons: str
 ) -> None:
     """Store a stopping decision; its reasons as JSON."""
     c.execute(
         "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
-        (step, int(stop), int(settled), rank, words, reasons),
+        (step, int(stop), int(settled), rank, message, reasons),
     )
+
+
+def for_export(c: Connection) -> Iterator[tuple[int, int, int, int, float, int, str]]:
+    """Yield (version, answers, audit, rank, lam, settled, summary) of every model, in order."""
+    yield from c.execute(
+        "SELECT version, answers, audit, m.rank, lam, coalesce(d.settled, 0), summary "
+        "FROM models m LEFT JOIN decisions d ON d.step = m.step ORDER BY version"
+    )
+
+
+def rule_in_use(c: Connection) -> tuple[str | None, list[dict[str, Any]]]:
+    """Name of the newest model's stopping rule, if it was stored, and its criteria as stored."""
+    model = c.execute(
+        "SELECT summary ->> '$.rule' FROM models ORDER BY version DESC LIMIT 1"
+    ).fetchone()
+    decision = c.execute("SELECT reasons FROM decisions ORDER BY step DESC LIMIT 1").fetchone()
+    return None if model is None else model[0], [] if decision is None else json.loads(decision[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
@@ -30,7 +30,7 @@ class Issued:
 
 
 @dataclass(frozen=True)
-class NewQuery:
+class NewQuestion:
     """A question to be leased to a participant."""
 
     origin: str
@@ -64,6 +64,9 @@ _ISSUED = (
 )
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _one(row: Row | None) -> Issued | None:
     return None if row is None else Issued(*row)
 
@@ -73,18 +76,26 @@ def issued(c: Connection, token: str) -> Issued | None:
     return _one(c.execute(_ISSUED + "WHERE q.token = ?", (token,)).fetchone())
 
 
-def issued_in(c: Connection, participant: int, slot: int) -> Issued | None:
-    """Return the question in this slot of a participant's session."""
-    row = c.execute(
-        _ISSUED + "WHERE q.participant = ? AND q.slot = ?", (participant, slot)
-    ).fetchone()
-    return _one(row)
-
-
-def issued_to(c: Connection, participant: int) -> list[Issued]:
-    """List all questions leased to a participant, in order."""
-    rows = c.execute(_ISSUED + "WHERE q.participant = ? ORDER BY q.slot", (participant,))
+def issued_in(c: Connection, participant: int, slots: Sequence[int]) -> list[Issued]:
+    """Return the questions in these slots of a participant's session, as far as they exist."""
+    places = ", ".join("?" * len(slots))
+    rows = c.execute(
+        _ISSUED + f"WHERE q.participant = ? AND q.slot IN ({places})", (participant, *slots)
+    )
     return [Issued(*row) for row in rows]
+
+
+def repeatable(c: Connection, participant: int, up_to: int) -> list[tuple[int, int, int, int]]:
+    """List (id, anchor, left, right) of answered questions that were not repeated, in order."""
+    rows = c.execute(
+        "SELECT q.id, q.anchor, q.left, q.right FROM queries q JOIN answers a ON a.query = q.id "
+        "WHERE q.participant = :participant AND q.slot BETWEEN 0 AND :up_to "
+        "AND q.purpose IN ('cover', 'active', 'random') AND a.side IN ('left', 'right') "
+        "AND q.id NOT IN (SELECT r.repeats FROM queries r "
+        "WHERE r.participant = :participant AND r.purpose = 'repeat') ORDER BY q.slot",
+        {"participant": participant, "up_to": up_to},
+    )
+    return [tuple(row) for row in rows]
 
 
 def times(c: Connection, participant: int, most: int) -> list[int]:
@@ -128,10 +139,10 @@ def has_had(c: Connection, participant: int, anchor: int, option: int, other_opt
     return row is not None
 
 
-def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | None:
-    """Return (id, anchor, left, right) of the best ready question new to the participant."""
+def first_ready(c: Connection, participant: int) -> tuple[int, str, int, int, int] | None:
+    """Return (id, purpose, anchor, left, right) of the best ready question new to a participant."""
     row = c.execute(
-        "SELECT id, anchor, left, right FROM queries r "
+        "SELECT id, purpose, anchor, left, right FROM queries r "
         "WHERE participant IS NULL AND withdrawn IS NULL AND NOT EXISTS ("
         "  SELECT 1 FROM queries q WHERE q.participant = ? AND q.anchor = r.anchor "
         "  AND min(q.left, q.right) = min(r.left, r.right) "
@@ -140,40 +151,38 @@ def first_ready(c: Connection, participant: int) -> tuple[int, int, int, int] | 
         ") AND max(anchor, left, right) < (SELECT count(*) FROM items) ORDER BY id LIMIT 1",
         (participant,),
     ).fetchone()
-    return None if row is None else (row[0], row[1], row[2], row[3])
+    return None if row is None else tuple(row)
 
 
 def lease_ready(
     c: Connection,
-    query: int,
-    left: int,
-    right: int,
+    question: int,
     participant: int,
     slot: int,
     token: str,
     now: int,
     expires_at: int,
 ) -> None:
-    """Lease a ready question to a participant, with its sides as displayed."""
+    """Lease a ready question to a participant."""
     c.execute(
-        "UPDATE queries SET left = ?, right = ?, participant = ?, slot = ?, token = ?, "
-        "leased_at = ?, expires_at = ? WHERE id = ? AND participant IS NULL",
-        (left, right, participant, slot, token, now, expires_at, query),
+        "UPDATE queries SET participant = ?, slot = ?, token = ?, leased_at = ?, expires_at = ? "
+        "WHERE id = ? AND participant IS NULL",
+        (participant, slot, token, now, expires_at, question),
     )
 
 
 def lease_new(
     c: Connection,
-    new: NewQuery,
+    new: NewQuestion,
     version: int,
     participant: int,
     slot: int,
     token: str,
     now: int,
     expires_at: int,
-) -> None:
-    """Lease a question that did not come from the learner to a participant."""
-    c.execute(
+) -> int:
+    """Lease a question that did not come from the learner to a participant; return its number."""
+    cursor = c.execute(
         "INSERT INTO queries (origin, purpose, anchor, left, right, nearer, repeats, version, "
         "probability, seed, created_at, participant, slot, token, leased_at, expires_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -196,16 +205,18 @@ def lease_new(
             expires_at,
         ),
     )
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
 
 
-def renew_lease(c: Connection, query: int, expires_at: int) -> None:
+def renew_lease(c: Connection, question: int, expires_at: int) -> None:
     """Extend a lease, since the participant has loaded the question again."""
-    c.execute("UPDATE queries SET expires_at = ? WHERE id = ?", (expires_at, query))
+    c.execute("UPDATE queries SET expires_at = ? WHERE id = ?", (expires_at, question))
 
 
 def add_answer(
     c: Connection,
-    query: int,
+    question: int,
     side: str,
     late: bool,
     received_at: int,
@@ -213,11 +224,11 @@ def add_answer(
     timings: Mapping[str, Any] | None,
 ) -> int:
     """Store an answer; return its sequence number."""
-    text = None if timings is None else json.dumps(timings, ensure_ascii=False)
+    text = None if timings is None else _encode(timings)
     cursor = c.execute(
         "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        (query, side, int(late), received_at, rt_ms, text),
+        (question, side, int(late), received_at, rt_ms, text),
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid

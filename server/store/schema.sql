@@ -52,7 +52,7 @@ CREATE TABLE queries (                   -- every question: ready in the queue, 
     score REAL,
     probability REAL,                    -- of being chosen, where that is defined
     seed TEXT NOT NULL,
-    learner INTEGER UNIQUE,              -- the learner's own number of it
+    learner INTEGER UNIQUE,              -- up to migration 8, the learner's own number of it
     step INTEGER,                        -- the worker's step that asked it
     created_at INTEGER NOT NULL,
     participant INTEGER REFERENCES participants (id),
@@ -104,7 +104,7 @@ CREATE TABLE steps (                     -- the worker's journal: the learner is
     up_to_event INTEGER NOT NULL,
     work TEXT NOT NULL CHECK (work IN ('', 'refit', 'audit')),
     asked INTEGER NOT NULL,
-    pending TEXT NOT NULL,               -- JSON: learner numbers of what was out
+    pending TEXT NOT NULL,               -- JSON: what was out (see server/store/journal.py)
     version INTEGER NOT NULL,
     hash TEXT NOT NULL,                  -- of model, questions and decision after the step
     seconds TEXT NOT NULL                -- JSON: by kind of work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from server.store.database import Connection
-from server.store.summaries import ANSWERS, AnswerRow, EventRow, Person, all_events
+from server.store.summaries import ANSWERS, AnswerRow, EventRow, ParticipantSummary, all_events
 
 # Decisions about a participant; other events contain names or links.
 DECISIONS = ("exclude", "restore")
@@ -15,7 +15,7 @@ DECISIONS = ("exclude", "restore")
 class StoredSession:
     """Everything stored about a participant's session, without practice."""
 
-    person: Person
+    participant: ParticipantSummary
     finished_at: int | None
     answers: list[AnswerRow]
     decisions: list[EventRow]
@@ -32,7 +32,7 @@ def session(c: Connection, participant: int) -> StoredSession | None:
         return None
     rows = c.execute(ANSWERS + "AND q.participant = ? ORDER BY a.seq", (participant,))
     return StoredSession(
-        Person(*row[:-1]),
+        ParticipantSummary(*row[:-1]),
         row[-1],
         [AnswerRow(*answer) for answer in rows],
         [event for event in all_events(c, participant) if event.kind in DECISIONS],

@@ -9,9 +9,10 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
-from server.store.journal import QUARANTINED
+from server.store.journal import CHANGES, QUARANTINED
 from server.store.models import last_simulated_step
 from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
+from server.store.sqlite.former_names import current_detail, current_event
 
 AT_ONCE = 5000
 RECENT_AUDITS = 100
@@ -25,10 +26,10 @@ class ChangeMarks:
     event: int
     step: int
     version: int
-    people: int
+    participants: int
     seen_at: int
     moves: int
-    trouble: str
+    error: str
     restarts: int
 
 
@@ -60,7 +61,7 @@ class AnswerRow:
 
 
 @dataclass(frozen=True)
-class Person:
+class ParticipantSummary:
     """A participant, as shown in the table."""
 
     id: int
@@ -94,7 +95,7 @@ class DecisionRow:
     stop: bool
     settled: bool
     rank: int
-    words: str
+    message: str
     reasons: list[dict[str, Any]]
 
 
@@ -142,10 +143,10 @@ def change_marks(c: Connection) -> ChangeMarks:
         "SELECT (SELECT coalesce(max(seq), 0) FROM answers), "
         "(SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM steps), "
         "(SELECT coalesce(max(version), 0) FROM models), count(*), coalesce(max(seen_at), 0), "
-        "coalesce(sum(visit + practised + done + rested + excluded + length(stage)), 0) "
+        "coalesce(sum(visit + practice_done + done + break_done + excluded + length(stage)), 0) "
         "FROM participants"
     ).fetchone()
-    beat = c.execute("SELECT trouble, restarts FROM heartbeat").fetchone()
+    beat = c.execute("SELECT error, restarts FROM heartbeat").fetchone()
     return ChangeMarks(*row, *(beat or ("", 0)))
 
 
@@ -179,13 +180,13 @@ def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[Answe
     return [AnswerRow(*row) for row in rows]
 
 
-def people(c: Connection) -> list[Person]:
+def participants(c: Connection) -> list[ParticipantSummary]:
     """List all participants."""
     rows = c.execute(
         "SELECT id, external, stage, trials, done, excluded, feedback, arrived_at, seen_at, "
         "simulated FROM participants ORDER BY id"
     )
-    return [Person(*row) for row in rows]
+    return [ParticipantSummary(*row) for row in rows]
 
 
 def milestones_after(c: Connection, version: int) -> list[Milestone]:
@@ -201,7 +202,7 @@ def milestones_after(c: Connection, version: int) -> list[Milestone]:
 def decision(c: Connection) -> DecisionRow | None:
     """Return the newest decision."""
     row = c.execute(
-        "SELECT stop, settled, rank, words, reasons FROM decisions WHERE step > ? "
+        "SELECT stop, settled, rank, message, reasons FROM decisions WHERE step > ? "
         "ORDER BY step DESC LIMIT 1",
         (last_simulated_step(c),),
     ).fetchone()
@@ -219,7 +220,7 @@ def audited_ranks(c: Connection) -> tuple[int, ...]:
     rows = c.execute(
         "SELECT m.rank FROM models m JOIN steps s ON s.id = m.step "
         "WHERE m.audit = 1 AND s.up_to_event >= (SELECT coalesce(max(id), 0) FROM events "
-        "WHERE kind IN ('exclude', 'restore', 'prior', 'prior_out', 'simulated_out')) "
+        f"WHERE kind IN ({CHANGES})) "
         "ORDER BY m.version DESC LIMIT ?",
         (RECENT_AUDITS,),
     )
@@ -317,7 +318,8 @@ def all_events(c: Connection, participant: int | None = None) -> Iterator[EventR
 
 
 def _event(row: Row) -> EventRow:
-    return EventRow(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))
+    detail = current_detail(json.loads(row[5]))
+    return EventRow(row[0], row[1], row[2], current_event(row[3]), row[4], detail)
 
 
 def recent_answers(c: Connection, since: int) -> int:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.simulation.cost import Pay
-from lore_active.stopping.registry import STOPPING_RULES
+from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES
 from server.study.texts import Texts
 
 # Limits in study.toml and on the monitor: far beyond any study, and far below the limits of the
@@ -77,13 +77,13 @@ class Learning(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Stopping(Struct, forbid_unknown_fields=True, frozen=True):
-    """When the rank counts as settled; `min_answers` 0: four per item."""
+    """When the rank counts as settled; 0 stands for the default of the rule."""
 
-    rule: Annotated[str, Meta(extra={"registry": STOPPING_RULES})] = "rank_settled"
+    rule: Annotated[str, Meta(extra={"registry": STOPPING_RULES})] = DEFAULT_RULE
     confidence: Annotated[float, Meta(ge=0.5, lt=1.0)] = 0.975
-    audits: Annotated[int, Meta(ge=1, le=100)] = 5
+    audits: Annotated[int, Meta(ge=0, le=100)] = 0
     min_answers: Annotated[int, Meta(ge=0, le=MAX_ANSWERS)] = 0
-    smallest_dimension: Annotated[float, Meta(ge=0.02, le=0.5)] = 0.1
+    smallest_dimension: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.0
     evidence: Annotated[float, Meta(gt=1.0, lt=1e6)] = 20.0
 
 
@@ -162,10 +162,14 @@ class Catch(Struct, frozen=True):
 
 
 class LoadedStudy(Struct, frozen=True):
-    """A valid study folder: its settings, items and catch questions."""
+    """A valid study folder: its settings, items and catch questions.
+
+    `given` are the keys that study.toml has; the others have their defaults.
+    """
 
     folder: Path
     name: str
     settings: Study
     items: tuple[Item, ...]
     catches: tuple[Catch, ...]
+    given: frozenset[str] = frozenset()

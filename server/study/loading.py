@@ -59,7 +59,8 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
     items, catches = _stimuli(home, settings, begun, problems)
     if problems:
         return None, problems
-    return LoadedStudy(home, home.name, settings.study, tuple(items), catches), problems
+    study = LoadedStudy(home, home.name, settings.study, tuple(items), catches, settings.given)
+    return study, problems
 
 
 def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:

@@ -1,7 +1,8 @@
-"""The schedule of a session: the kind of each trial, and whether its sides are swapped."""
+"""The schedule of a session: the kind of each trial, and sides for the questions it makes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,7 +17,10 @@ REPEAT_LAG = 5
 
 @dataclass(frozen=True)
 class Schedule:
-    """Session of one participant: the kind of each trial, and whether its sides are swapped."""
+    """Session of one participant: the kind of each trial, and whether its sides are swapped.
+
+    Questions from the queue are displayed as the learner drew them.
+    """
 
     kinds: tuple[Kind, ...]
     swapped: tuple[bool, ...]
@@ -44,11 +48,21 @@ def schedule(
         count = int(wanted) + int(rng.random() < wanted - int(wanted))
         first = REPEAT_LAG + 1 if kind == "repeat" else 1
         free = [place for place in range(first, trials) if kinds[place] == "model"]
-        for block in np.array_split(np.array(free, dtype=np.int64), max(count, 1))[:count]:
-            if len(block):
-                kinds[int(rng.choice(block))] = kind
+        for block in _parts(free, count):
+            if block:
+                kinds[block[int(rng.integers(len(block)))]] = kind
     swapped = np.arange(trials) % 2 == rng.integers(2)
     # Shuffled in short blocks: always balanced, never predictable.
     for start in range(0, trials, 8):
         rng.shuffle(swapped[start : start + 8])
     return Schedule(tuple(kinds), tuple(bool(one) for one in swapped))
+
+
+def _parts(places: list[int], count: int) -> Iterator[list[int]]:
+    """Split a list into parts of nearly equal length; the first ones are longer by one."""
+    size, longer = divmod(len(places), max(count, 1))
+    start = 0
+    for part in range(count):
+        end = start + size + int(part < longer)
+        yield places[start:end]
+        start = end

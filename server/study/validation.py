@@ -6,6 +6,7 @@ import re
 import string
 from collections.abc import Iterator
 
+from lore_active.stopping.sensitivity import MAX_SHARE, MIN_SHARE
 from server.study.config import Study
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
@@ -102,6 +103,10 @@ def _problems(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str
     yield from _texts(study)
     yield from _addresses(study)
     yield from _session(settings, study)
+    if 0.0 < study.stopping.smallest_dimension < MIN_SHARE:
+        value = shown(study.stopping.smallest_dimension)
+        rule = f"must be from {MIN_SHARE} to {MAX_SHARE}, or 0 for the default"
+        yield "stopping.smallest_dimension", value, rule
     yield from _pay(study)
 
 

@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import structs
+
 from lore_active.errors import InvalidParameter, LoreError
+from lore_active.stopping.registry import rule_of
 from server.store import collection as store
+from server.store import models
 from server.store.database import Connection, Database
 from server.store.recovery import backups, copies
 from server.store.sqlite.errors import Damaged
@@ -42,7 +46,31 @@ def open_study(
     With `known`, the files that another process of this server has open, only those are used.
     """
     study = load_study(folder, begun=known is not None)
-    return study, open_database(study, clock, known)
+    database = open_database(study, clock, known)
+    return as_begun(study, database), database
+
+
+def as_begun(study: LoadedStudy, database: Database) -> LoadedStudy:
+    """A study with the stopping rule that its data were collected with, if study.toml has none.
+
+    Defaults may change between versions; the rule of a study under way must not.
+    """
+    name, criteria = database.read(models.rule_in_use)
+    name = name or rule_of(criterion["name"] for criterion in criteria)
+    unchanged = (one["threshold"] for one in criteria if one["name"] == "audits_unchanged")
+    share = (one["share"] for one in criteria if "share" in one)
+    kept = {
+        "rule": name,
+        "audits": next(map(int, unchanged), None),
+        "smallest_dimension": next(share, None),
+    }
+    changed = {
+        key: value
+        for key, value in kept.items()
+        if value is not None and f"stopping.{key}" not in study.given
+    }
+    stopping = structs.replace(study.settings.stopping, **changed)
+    return structs.replace(study, settings=structs.replace(study.settings, stopping=stopping))
 
 
 def open_database(
@@ -107,7 +135,7 @@ def reading(
             if not incomplete:
                 database.read(lambda c: _refuse_stateless(c, path))
             database.read(lambda c: _compare(c, study, contents(study)))
-            yield study, database
+            yield as_begun(study, database), database
         finally:
             database.close()
 

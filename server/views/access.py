@@ -176,7 +176,7 @@ def _error_response(message: str, code: int) -> AnyResponse:
     if _wants_data():
         return make_response(jsonify(problem=message), code)
     back = url_for("experimenter.studies")
-    return make_response(render_template("monitor/problem.html", words=message, back=back), code)
+    return make_response(render_template("monitor/problem.html", message=message, back=back), code)
 
 
 def _headers(response: Response) -> Response:

@@ -86,7 +86,7 @@ def _sign_in_page(name: str, message: str = "", code: int = 200) -> AnyResponse:
         if access.session_of(served.study.name) is not None
     ]
     page = render_template(
-        "monitor/sign_in.html", csrf=token, name=name, words=message, known=known
+        "monitor/sign_in.html", csrf=token, name=name, message=message, known=known
     )
     response = make_response(page, code)
     access.keep(response, access.SIGN_IN_COOKIE, token, days=1, strict=True)
@@ -199,5 +199,5 @@ def _done() -> AnyResponse:
 def _problem(message: str) -> AnyResponse:
     if request.headers.get("X-Monitor"):
         return make_response(jsonify(problem=message), 409)
-    page = render_template("monitor/problem.html", words=message, back=url_for("monitor.show"))
+    page = render_template("monitor/problem.html", message=message, back=url_for("monitor.show"))
     return make_response(page, 409)

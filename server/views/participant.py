@@ -30,12 +30,14 @@ from server.views import requests
 from server.views.assets import KEPT
 from server.views.headers import CLOSED
 from server.views.studies import find_study
+from server.views.trial_parts import TrialParts
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
 SIDES = get_args(Side)
 # Notes that a page without scripts gets through its URL; all others follow from the state.
 NOTES: tuple[Note, ...] = ("timed_out", "not_taken")
+TRIAL = "participant/_trial.html"
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
 # The answer broke the study's rules, and nothing was stored.
@@ -217,21 +219,33 @@ def _next(stage: Screen) -> Reply:
 
 
 def _page(stage: Screen) -> str:
-    settings, display_items = g.served.study.settings, g.served.display_items.by_number
+    settings, parts = g.served.study.settings, _parts()
+    partial = bool(request.headers.get("HX-Request"))
+    context = {
+        "stage": stage,
+        "settings": settings,
+        "texts": settings.texts,
+        "parts": parts,
+        "upcoming": parts.to_load(stage.upcoming),
+    }
+    if partial and stage.kind in ("practice", "trial"):
+        # The response to nearly every answer: without what Flask adds to other pages.
+        return parts.title + current_app.jinja_env.get_template(TRIAL).render(context)
     return render_template(
         "participant/page.html",
-        partial=bool(request.headers.get("HX-Request")),
-        stage=stage,
-        settings=settings,
-        texts=settings.texts,
-        display_items=display_items,
+        partial=partial,
+        display_items=g.served.display_items.by_number,
         map=_map() if stage.kind == "finished" else None,
-        upcoming=[
-            display_items[number]
-            for number in stage.upcoming
-            if display_items[number].kind != "text"
-        ],
+        **context,
     )
+
+
+def _parts() -> TrialParts:
+    known: dict[str, TrialParts] = current_app.extensions.setdefault("trial_parts", {})
+    study = g.served.study
+    if study.name not in known:
+        known[study.name] = TrialParts(study, g.served.display_items)
+    return known[study.name]
 
 
 def _map() -> ClosingMap | None:

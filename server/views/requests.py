@@ -19,6 +19,11 @@ MAX_TIMINGS = 8000
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
+# Made once: with every answer, that would take longer than their work.
+_DECODER = json.JSONDecoder(parse_constant=lambda constant: None)
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+
+
 class BoundedRequest(Request):
     """A request without file uploads, whose query consists of printable ASCII only.
 
@@ -62,9 +67,9 @@ def timings(text: str) -> dict[str, Any] | None:
     if len(text) > MAX_TIMINGS:
         return None
     try:
-        value = json.loads(text, parse_constant=lambda constant: None)
+        value = _DECODER.decode(text)
         # Values that cannot be serialised again (infinities, lone surrogates) are not stored.
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        _ENCODER.encode(value).encode()
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -65,12 +65,12 @@ function ticksFor(values, height) {
 
 export function evidence(place, data) {
   // Once guessing is clearly worse, its loss is so much higher that it would flatten all other differences.
-  const rows = data.evidence.filter((row) => row.rank > 0 || data.rank === 0 || row.worse < 3 * row.error);
+  const rows = data.evidence.filter((row) => row.rank > 0 || data.rank === 0 || row.difference < 3 * row.error);
   const description = rows.length
-    ? `Prediction error by number of dimensions ${data.compared}: ${rows.map((row) => `${row.rank}: ${decimal(row.worse, 4)} plus or minus ${decimal(row.error, 4)}`).join("; ")}.`
+    ? `Prediction error by number of dimensions ${data.compared}: ${rows.map((row) => `${row.rank}: ${decimal(row.difference, 4)} plus or minus ${decimal(row.error, 4)}`).join("; ")}.`
     : "No data yet.";
   const mine = (row) => (row.rank === data.rank ? "var(--vermillion)" : "var(--blue)");
-  const values = [0, ...rows.flatMap((row) => [row.worse - row.error, row.worse + row.error])];
+  const values = [0, ...rows.flatMap((row) => [row.difference - row.error, row.difference + row.error])];
   draw(place, description, rows.length ? [rows, data.rank] : null, (_, height) => {
     const { domain, ticks } = ticksFor(values, height);
     return {
@@ -79,8 +79,8 @@ export function evidence(place, data) {
       marks: [
         Plot.gridY(ticks, grid),
         Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
-        Plot.ruleX(rows, { x: "rank", y1: (row) => row.worse - row.error, y2: (row) => row.worse + row.error, stroke: mine, strokeWidth: 3, strokeLinecap: "round", strokeOpacity: 0.55 }),
-        Plot.dot(rows, { x: "rank", y: "worse", r: (row) => (row.rank === data.rank ? 7 : 5), fill: mine, stroke: "var(--card)", strokeWidth: 1.5 }),
+        Plot.ruleX(rows, { x: "rank", y1: (row) => row.difference - row.error, y2: (row) => row.difference + row.error, stroke: mine, strokeWidth: 3, strokeLinecap: "round", strokeOpacity: 0.55 }),
+        Plot.dot(rows, { x: "rank", y: "difference", r: (row) => (row.rank === data.rank ? 7 : 5), fill: mine, stroke: "var(--card)", strokeWidth: 1.5 }),
       ],
       r: { type: "identity" },
     };
@@ -116,7 +116,7 @@ export function accuracy(place, data) {
   const last = rows.at(-1);
   const lines = [{ y: data.chance, label: "chance" }];
   if (data.ceiling != null) lines.push({ y: data.ceiling, label: `noise ceiling, ${share(data.ceiling)}` });
-  draw(place, data.words, rows.length ? [data.history, data.ceiling] : null, () => ({
+  draw(place, data.message, rows.length ? [data.history, data.ceiling] : null, () => ({
     marginRight: 56,
     x: answersAxis,
     y: scale("random questions predicted correctly", { domain: [Math.min(0.35, ...low), 1], tickFormat: percent, ticks: 5 }),
@@ -133,19 +133,23 @@ export function accuracy(place, data) {
 }
 
 export function spectrum(place, data) {
-  const { answers, shares } = data.history;
+  const { answers, shares, ruled_out: ruledOut = [] } = data.history;
+  // Shares that a further dimension may have without having been noticed.
+  const unnoticed = answers.map((at, i) => ({ at, value: ruledOut[i] ?? NaN }));
   const rows = answers.flatMap((at, i) => shares[i].map((value, k) => ({ at, value, k, n: i })));
   const ends = data.shares.map((value, k) => ({ at: answers.at(-1), value, k }));
   // Labels at the ends of lines that are close together are pushed apart.
   const gap = 0.1 * Math.max(1e-9, ...rows.map((row) => row.value));
   const labels = ends.map((end) => ({ ...end })).sort((a, b) => b.value - a.value);
   for (let i = 1; i < labels.length; i++) labels[i].value = Math.min(labels[i].value, labels[i - 1].value - gap);
-  draw(place, data.words, rows.length ? [data.shares, data.history] : null, () => ({
+  draw(place, data.message, rows.length ? [data.shares, data.history] : null, () => ({
     marginRight: 34,
     x: answersAxis,
     y: scale("share of the variance", { zero: true, nice: true, tickFormat: percent }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),
+      Plot.areaY(unnoticed, { x: "at", y1: 0, y2: "value", curve: "step-after", fill: "currentColor", fillOpacity: 0.12 }),
+      Plot.line(unnoticed, { x: "at", y: "value", curve: "step-after", stroke: "currentColor", strokeOpacity: 0.75, strokeDasharray: "4 4" }),
       Plot.ruleY([0], { stroke: "currentColor", strokeOpacity: 0.5 }),
       Array.from(new Set(rows.map((row) => row.k)), (k) => stretches(rows.filter((row) => row.k === k)).map((part) =>
         Plot.line(part, { x: "at", y: "value", stroke: colour(k), strokeWidth: 2.5 }))),

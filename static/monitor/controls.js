@@ -33,7 +33,7 @@ function open(address, opener, where) {
   form.querySelector("[role=alert]").hidden = true;
   if (opener.dataset.act) {
     form.setAttribute("action", address + opener.dataset.act);
-    form.querySelector("[data-person]").textContent = opener.dataset.name ?? `P${opener.dataset.person}`;
+    form.querySelector("[data-subject]").textContent = opener.dataset.name ?? `P${opener.dataset.participant}`;
   }
   for (const input of form.querySelectorAll("input:not([type=hidden])")) input.value = "";
   const fill = { answers: where?.budget, participants: where?.budget_participants, trials: where?.trials };

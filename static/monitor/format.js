@@ -66,11 +66,11 @@ export function called(item) {
 }
 
 // Whether an item has an image to show; a report may omit images.
-export const pictured = (item) => item.kind === "image" && item.address != null;
+export const hasImage = (item) => item.kind === "image" && item.address != null;
 
 // An item as participants saw it: its image, or its text.
 export function thumbnail(item, size = "") {
-  if (pictured(item))
+  if (hasImage(item))
     return make("img", { src: item.address, alt: item.label, title: item.label, className: `thumb ${size}` });
   const sign = { audio: "♪ ", video: "▸ " }[item.kind] ?? "";
   const name = item.kind === "text" ? item.text : item.label;

@@ -25,8 +25,8 @@ function covariance(triangle, { rank, turn }, principal, a, b) {
 
 // The 95 % ellipse of item i on axes a and b; null where the uncertainty is not known.
 export function ellipse(data, i, principal, a, b) {
-  if (!data.spread) return null;
-  const [xx, xy, yy] = covariance(data.spread[i], data, principal, a, b);
+  if (!data.covariance) return null;
+  const [xx, xy, yy] = covariance(data.covariance[i], data, principal, a, b);
   const mean = (xx + yy) / 2;
   const root = Math.sqrt(Math.max(0, ((xx - yy) / 2) ** 2 + xy * xy));
   return {
@@ -40,7 +40,7 @@ export function ellipse(data, i, principal, a, b) {
 
 // Half of item i's 95 % interval on one axis; null where the uncertainty is not known.
 export function interval(data, i, principal, a) {
-  return data.spread ? CERTAIN_LINE * Math.sqrt(Math.max(0, covariance(data.spread[i], data, principal, a, a)[0])) : null;
+  return data.covariance ? CERTAIN_LINE * Math.sqrt(Math.max(0, covariance(data.covariance[i], data, principal, a, a)[0])) : null;
 }
 
 export function neighbours(all, i) {

@@ -1,6 +1,6 @@
 // How items are shown on a map: images in their proportions, others by name, as large as there is room.
 
-import { called, pictured } from "./format.js";
+import { called, hasImage } from "./format.js";
 
 const shapes = new Map(); // of images: width / height, once they are loaded
 const together = { items: [], starts: new Map() };
@@ -15,7 +15,7 @@ export const shapesKnown = () => round;
 // Registers the items that are drawn together; calls `again` once the shapes of their images are known.
 export function introduce(items, again) {
   if (together.items !== items) Object.assign(together, { items, starts: new Map() });
-  const wanted = items.filter((item) => pictured(item) && !shapes.has(item.address));
+  const wanted = items.filter((item) => hasImage(item) && !shapes.has(item.address));
   if (!wanted.length) return;
   const loaded = wanted.map((item) => {
     shapes.set(item.address, 1);
@@ -61,7 +61,7 @@ function named(item, most) {
 
 // Boxes of equal area for images of `size`, and of text in `font` pixels with at most `most` characters for others.
 export function boxOf(item, { size, font, most }) {
-  if (pictured(item)) {
+  if (hasImage(item)) {
     const root = Math.sqrt(shapeOf(item));
     return { item, w: size * root, h: size / root, text: null, font };
   }

@@ -5,7 +5,7 @@ import * as controls from "./controls.js";
 import * as drawer from "./drawer.js";
 import { byId, bytes, clock, count, decimal, make, plural, range, say, seconds, share } from "./format.js";
 import * as participants from "./participants.js";
-import * as pictures from "./pictures.js";
+import * as figures from "./figures.js";
 
 const EVERY_MS = 3000;
 const address = document.body.dataset.address;
@@ -42,7 +42,7 @@ function render() {
   const data = page.data;
   storage(data.storage);
   where(data.where);
-  pictures.draw(data, page.items, render);
+  figures.draw(data, page.items, render);
   participants.draw(data.participants);
   drawer.update(data.participants.rows);
   machine(data.machine);
@@ -75,23 +75,24 @@ function where(data) {
   say(byId("headline"), data.headline);
   say(byId("explanation"), data.explanation);
   say(byId("predicted"), data.predicted);
-  say(byId("forecast"), data.to_stop.words);
+  say(byId("forecast"), data.to_stop.message);
   say(byId("reason"), data.status === "stopped" && data.reason ? `Reason for stopping: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
   say(byId("budget"), `of ${count(data.budget)}`);
   const inside = [`${count(data.fitted)} in the model`];
-  if (data.prior) inside.push(`${count(data.prior)} of them imported`);
+  if (data.imported) inside.push(`${count(data.imported)} of them imported`);
   if (data.waiting) inside.push(`${count(data.waiting)} waiting`);
   say(byId("fitted"), inside.join(" · "));
   byId("spent").value = Math.min(1, data.answers / data.budget);
   const who = data.participants;
-  say(byId("people-now"), count(who.under_way));
+  say(byId("participants-now"), count(who.under_way));
   const parts = [`${count(who.finished)} finished`, `${count(who.left)} dropped out`];
   if (who.declined) parts.push(`${count(who.declined)} declined`);
   if (who.excluded) parts.push(`${count(who.excluded)} excluded`);
-  say(byId("people"), parts.join(" · "));
+  say(byId("participant-counts"), parts.join(" · "));
   pace(data);
   charts.spark(byId("spark"), data.spark);
+  sensitivity(data.sensitivity);
   toStop(data.to_stop, data.status);
   cost(data.cost);
   enableControls(data.status, data.begun);
@@ -106,13 +107,20 @@ function pace({ per_minute: rate, pace_minutes: window, status }) {
   say(byId("pace-unit"), rate == null ? (status === "running" ? unit : status) : `${unit}, last ${window === 60 ? "hour" : `${window} minutes`}`);
 }
 
+// What is known about dimensions beyond those of the map; only some stopping rules test for them.
+function sensitivity(known) {
+  byId("sensitivity").hidden = !known;
+  if (!known) return;
+  for (const part of ["figure", "unit", "note"]) say(byId(`sensitivity-${part}`), known[part]);
+}
+
 function toStop({ answers, participants, met }, status) {
   const ended = status === "stopped";
   const given = answers && !met && !ended;
   byId("to-stop").classList.toggle("in-words", !given);
   say(byId("to-stop"), ended ? "ended" : met ? "criteria met" : given ? range(answers) : "not yet known");
   say(byId("to-stop-unit"), given ? "more answers" : "");
-  say(byId("to-stop-people"), given ? `${range(participants)} participant${participants[1] === 1 ? "" : "s"} (90 % range)` : "");
+  say(byId("to-stop-participants"), given ? `${range(participants)} participant${participants[1] === 1 ? "" : "s"} (90 % range)` : "");
 }
 
 function cost(data) {
@@ -144,7 +152,7 @@ function machine(data) {
     ["Restarts", count(data.restarts), data.restarts > 0],
     ["Database", bytes(data.bytes)],
     ["Latest backup", data.backup_at == null ? "none yet" : clock(data.backup_at)],
-    ["Errors", data.trouble || "none", Boolean(data.trouble)],
+    ["Errors", data.error || "none", Boolean(data.error)],
   ];
   const list = byId("machine-list");
   const key = JSON.stringify(rows);
@@ -176,7 +184,7 @@ async function begin() {
   page.items = (await reply.json()).items;
   await ask();
   document.addEventListener("visibilitychange", () => !document.hidden && ask());
-  pictures.listen(() => page.data && render());
+  figures.listen(() => page.data && render());
 }
 
 begin();

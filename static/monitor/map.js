@@ -47,7 +47,7 @@ export function draw(data, items, atOnce = false) {
   state.items = items;
   if (data.rank === 0) {
     place().replaceChildren(make("p", { className: "empty" }, "No map yet"));
-    say(byId("map-words"), "");
+    say(byId("map-message"), "");
     plane.forget();
     return inspect();
   }
@@ -77,10 +77,10 @@ export function draw(data, items, atOnce = false) {
 
 function onLine(data, all, shown, move) {
   const values = all.map((row) => row[0]);
-  const halves = data.spread ? values.map((_, i) => interval(data, i, principal(), 0)) : null;
+  const halves = data.covariance ? values.map((_, i) => interval(data, i, principal(), 0)) : null;
   const drawn = line.draw(place(), { values, items: state.items, chosen: state.chosen, label: "Dimension 1 (model units)", height: place().clientHeight, filled: true, halves, shown: [...shown], pointed: state.pointed, move });
   drawn.svg.attr("aria-label", `${plural(state.items.length, "item")} along one dimension.`);
-  say(byId("map-words"), `Each item is above its coordinate; height has no meaning. ${unfit(drawn.missing, "enlarge the map")}`.trim());
+  say(byId("map-message"), `Each item is above its coordinate; height has no meaning. ${unfit(drawn.missing, "enlarge the map")}`.trim());
   return drawn;
 }
 
@@ -93,7 +93,7 @@ function onPlane(data, all, { a, b }, every, shown, move) {
   const notes = [];
   if (data.rank > 2) notes.push("Items that look close may be far apart on dimensions not shown.");
   if (drawn.missing) notes.push(unfit(drawn.missing, "zoom in or enlarge the map"));
-  say(byId("map-words"), notes.join(" "));
+  say(byId("map-message"), notes.join(" "));
   return drawn;
 }
 

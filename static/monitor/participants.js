@@ -138,6 +138,6 @@ export function act(one, place) {
     type: "button",
     className: place === "act" ? "link" : one.excluded ? "main" : "main strong",
     "aria-label": `${label} P${one.id}`,
-    data: { dialog: name, participant: String(one.id), part: place, person: String(one.id), name: `P${one.id}`, act: `participants/${one.id}/${name}` },
+    data: { dialog: name, participant: String(one.id), part: place, name: `P${one.id}`, act: `participants/${one.id}/${name}` },
   }, label);
 }

@@ -44,18 +44,18 @@ function gathered(rows) {
       const state = one.excluded ? "excluded" : one.flags.includes(name) ? "flagged" : "not flagged";
       const value = Math.round(one[name] / STEP) * STEP;
       const key = `${name} ${value} ${state}`;
-      if (!dots.has(key)) dots.set(key, { measure: SHARES[name], value, state, people: 0 });
-      dots.get(key).people += 1;
+      if (!dots.has(key)) dots.set(key, { measure: SHARES[name], value, state, count: 0 });
+      dots.get(key).count += 1;
     }
   const order = ["not flagged", "flagged", "excluded"];
-  return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.people - one.people);
+  return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.count - one.count);
 }
 
-export function people(place, rows) {
+export function participants(place, rows) {
   const dots = gathered(rows);
   const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
   const fill = { "not flagged": "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
-  const most = Math.max(1, ...dots.map((one) => one.people));
+  const most = Math.max(1, ...dots.map((one) => one.count));
   const description = `Response quality of ${plural(rows.length, "participant")}; the numbers are in the table of participants.`;
   draw(place, description, dots.length ? rows : null, () => ({
     height: 48 + 44 * measures.length,
@@ -72,12 +72,12 @@ export function people(place, rows) {
       Plot.dot(dots, {
         x: "value",
         fy: "measure",
-        r: (one) => 3.5 + 10 * Math.sqrt((one.people - 1) / most),
+        r: (one) => 3.5 + 10 * Math.sqrt((one.count - 1) / most),
         fill: (one) => fill[one.state],
         fillOpacity: (one) => (one.state === "excluded" ? 0.6 : 0.75),
         stroke: (one) => (one.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
         strokeWidth: (one) => (one.state === "excluded" ? 2 : 1),
-        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${plural(one.people, "participant")}, ${one.state}`,
+        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${plural(one.count, "participant")}, ${one.state}`,
       }),
     ],
   }));

@@ -1,7 +1,7 @@
 // The report's script: draws the charts from the data in the page. Without scripts, tables have the same numbers.
 
 import { byId, plural, say } from "../monitor/format.js";
-import * as pictures from "../monitor/pictures.js";
+import * as figures from "../monitor/figures.js";
 import * as charts from "./charts.js";
 
 const data = JSON.parse(byId("data").textContent);
@@ -10,11 +10,11 @@ const slider = byId("moment");
 const show = () => draw(false);
 
 function draw(atOnce) {
-  const moment = slider ? data.moments[Number(slider.value)] : null;
-  pictures.draw(data.shown, data.items, show, moment?.map ?? data.shown.map, atOnce);
-  if (moment) say(byId("moment-words"), plural(moment.answers, "answer"));
+  const moment = slider ? data.snapshots[Number(slider.value)] : null;
+  figures.draw(data.shown, data.items, show, moment?.map ?? data.shown.map, atOnce);
+  if (moment) say(byId("moment-label"), plural(moment.answers, "answer"));
   charts.collected(byId("collected-chart"), data.collected);
-  charts.people(byId("people-chart"), data.people);
+  charts.participants(byId("participants-chart"), data.participants);
 }
 
 async function copy(button) {
@@ -52,7 +52,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", () => copy(button));
 }
 slider?.addEventListener("input", show);
-pictures.listen(show);
+figures.listen(show);
 document.documentElement.classList.add("drawn");
 for (const one of document.querySelectorAll("details.numbers")) one.open = false;
 show();

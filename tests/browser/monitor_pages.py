@@ -52,9 +52,9 @@ def monitor(browser: Browser, address: str, study: str, **options) -> Page:
     return page
 
 
-def confirm(page: Page, lever: str, button: str, **fields: str) -> None:
-    """Pull a lever and say yes to its question."""
-    page.get_by_role("button", name=lever, exact=True).click()
+def confirm(page: Page, control: str, button: str, **fields: str) -> None:
+    """Use a control and say yes to its question."""
+    page.get_by_role("button", name=control, exact=True).click()
     answer(page, button, **fields)
 
 

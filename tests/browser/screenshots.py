@@ -14,7 +14,7 @@ from tests.browser.conftest import FLAGS, find_chromium
 from tests.browser.participant_pages import Walk
 from tests.support.live_server import Clock, LiveServer, write_study
 from tests.support.media import films, sounds, write_media_study
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "screenshots" / "participant"
 SCREENS = {
@@ -162,7 +162,9 @@ def with_a_map(album: Album, server: LiveServer, clock: Clock) -> None:
     """The closing page of a study that others have answered, with its text and its map."""
     served = server.studies["foods"]
     space = read_positions(served.study.folder / "positions.csv", served.study.items)
-    others = [Person(served.service, space, seed, wait=clock.wait) for seed in range(14)]
+    others = [
+        SimulatedParticipant(served.service, space, seed, wait=clock.wait) for seed in range(14)
+    ]
     worker = server.worker("foods")
     for _ in take_turns(others, worker.turn, every=40):
         pass

@@ -283,7 +283,7 @@ def test_what_breaks_is_calm_too(study, serve, tmp_path):
     page = media.app.test_client().get(f"/s/media/stimulus/{name}")
     assert page.status_code == 404 and file.name not in page.text
     study.studies["words"].database.write(lambda c: c.execute("DROP TABLE participants"))
-    page = study.app.test_client().get("/s/words/p/somebody")
+    page = study.app.test_client().get("/s/words/p/nobody-known")
     assert page.status_code == 503 and page.headers["Retry-After"]
     assert "Please try again" in page.text and "Zurück zur Studie" in page.text
 

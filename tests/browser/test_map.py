@@ -19,7 +19,7 @@ from server.store import collection
 from server.study.workspace import open_study
 from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
 from tests.support.fitted_studies import pictured_study, png, words
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 SVG = "{http://www.w3.org/2000/svg}"
 LAPTOP = {"viewport": {"width": 1366, "height": 768}, "reduced_motion": "reduce"}
@@ -162,7 +162,7 @@ def test_labels_do_not_overlap_and_those_without_room_are_counted(chromium, serv
     assert overlapping(boxes, slack=2.0) == []
     assert outside(boxes, frame_of(page, "svg.map")) == []
     missing = 100 - len(boxes)
-    said = page.locator("#map-words").text_content()
+    said = page.locator("#map-message").text_content()
     assert (f"{missing} name" in said) == (missing > 0)
     expect(page.locator("svg.map .pin circle")).to_have_count(100)
     page.get_by_role("button", name="Enlarge").click()
@@ -319,7 +319,9 @@ def rehearsed(server, study):
     """Give a study the longest banner: bots only, who met the stopping rule, in a kept copy."""
     served = server.studies[study]
     items = len(served.service.study.items)
-    bot = Person(served.service, gaussian_space(items, 2, 1), 1, ObserverNoise(), simulated=True)
+    bot = SimulatedParticipant(
+        served.service, gaussian_space(items, 2, 1), 1, ObserverNoise(), simulated=True
+    )
     for _ in take_turns([bot]):
         pass
 

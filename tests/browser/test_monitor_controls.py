@@ -137,7 +137,7 @@ def test_a_budget_out_of_range_is_refused_and_changes_nothing(server, desk):
 
 def test_a_control_that_no_longer_applies_says_so(server, desk):
     desk.get_by_role("button", name="Pause", exact=True).click()
-    server.studies["words"].control.stop("somebody else")
+    server.studies["words"].control.stop("another")
     desk.locator("dialog[open]").get_by_role("button", name="Pause", exact=True).click()
     alert = desk.locator("dialog[open]").get_by_role("alert")
     expect(alert).to_contain_text("cannot be paused now")

@@ -11,7 +11,7 @@ from lore_active.simulation.observers import gaussian_space
 from tests.browser.monitor_pages import answer, assert_sound, monitor
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 TOML = "[session]\ntrials = 50\npractice = 0\nbreak_every = 0\nfeedback = false\n"
 SPACE = gaussian_space(12, 2, 5)
@@ -28,10 +28,10 @@ def server(serve, tmp_path, clock):
     return serve(guarded_study(tmp_path / "words", TOML), clock=clock)
 
 
-def people(server, many=3):
+def participants(server, many=3):
     service = server.studies["words"].service
     wait = service.clock.wait
-    return [Person(service, SPACE, seed, wait=wait) for seed in range(1, many + 1)]
+    return [SimulatedParticipant(service, SPACE, seed, wait=wait) for seed in range(1, many + 1)]
 
 
 def collect(server, crowd):
@@ -54,13 +54,13 @@ WINDOWS = {
 def test_it_is_valid_in_every_window(chromium, server, window):
     service = server.studies["words"].service
     # Enough people that a dimension can be claimed however quickly the worker asks.
-    crowd = people(server, many=5)
-    crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0, name="abc"))
+    crowd = participants(server, many=5)
+    crowd.append(SimulatedParticipant(service, SPACE, 9, always="left", rt_ms=90.0, name="abc"))
     collect(server, crowd)
     page = monitor(chromium, server.address, "words", **WINDOWS[window])
     expect(page.locator(".plot")).to_have_count(5)
     expect(page.locator("svg.map .item")).to_have_count(12)
-    expect(page.locator("#criteria li")).to_have_count(8)
+    expect(page.locator("#criteria li")).to_have_count(6)
     page.locator("#item").select_option("3")
     expect(page.locator("#inspector h3")).to_have_text("word 3")
     page.get_by_text("When is a flag raised?").click()
@@ -85,9 +85,9 @@ def test_it_updates_while_participants_answer(chromium, server):
     page.locator("#accuracy").scroll_into_view_if_needed()
     before = page.evaluate("scrollY")
     assert before > 300
-    collect(server, people(server))
+    collect(server, participants(server))
     expect(page.locator("#answers")).to_have_text("150")
-    expect(page.locator("#people")).to_contain_text("3 finished")
+    expect(page.locator("#participant-counts")).to_contain_text("3 finished")
     expect(page.locator("svg.map .item")).to_have_count(12)
     # Cards that fill with charts above must not push away what is being read.
     top = page.evaluate("document.getElementById('accuracy').getBoundingClientRect().top")
@@ -97,7 +97,7 @@ def test_it_updates_while_participants_answer(chromium, server):
 
 
 def test_an_update_replaces_only_what_changed(chromium, server):
-    collect(server, people(server))
+    collect(server, participants(server))
     page = monitor(chromium, server.address, "words")
     page.locator("#frame").select_option("principal")
     page.evaluate("for (const one of document.querySelectorAll('.plot, .item')) one.mine = true")
@@ -130,8 +130,8 @@ def positions(page):
 
 def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     service = server.studies["words"].service
-    crowd = people(server)
-    crowd.append(Person(service, SPACE, 9, always="left", rt_ms=90.0))
+    crowd = participants(server)
+    crowd.append(SimulatedParticipant(service, SPACE, 9, always="left", rt_ms=90.0))
     worker = collect(server, crowd)
     page = monitor(chromium, server.address, "words", reduced_motion="reduce")
     page.get_by_role("button", name="Flagged").click()
@@ -143,7 +143,7 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     while worker.turn():
         pass
     expect(page.locator("#log li").first).to_contain_text("exclude P4 by Ada: “one key”")
-    page.wait_for_selector("#people >> text=1 excluded")
+    page.wait_for_selector("#participant-counts >> text=1 excluded")
     version = page.locator("body").get_attribute("data-version")
     expect(page.locator("body")).not_to_have_attribute("data-version", version)
     without = positions(page)
@@ -160,7 +160,7 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
 
 
 def test_exports_come_as_files(chromium, server):
-    collect(server, people(server, 1))
+    collect(server, participants(server, 1))
     page = monitor(chromium, server.address, "words")
     for name, first in {"answers.csv": "seq,participant", "embedding.csv": "item"}.items():
         with page.expect_download() as download:
@@ -172,7 +172,7 @@ def test_exports_come_as_files(chromium, server):
 
 
 def test_in_print_there_are_figures_and_no_controls(chromium, server):
-    collect(server, people(server))
+    collect(server, participants(server))
     page = monitor(chromium, server.address, "words")
     page.emulate_media(media="print")
     expect(page.locator(".controls")).to_be_hidden()

@@ -13,7 +13,7 @@ from server.learning.worker import Worker
 from tests.browser.monitor_pages import assert_sound, confirm, monitor, wait_for
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 # So many answers that there is a dimension, and so many audits asked for that it is not settled,
 # whenever the worker comes to its audits.
@@ -44,7 +44,10 @@ def collected(serve, folder, toml, many):
     service = server.studies[folder.name].service
     # Audits come whenever they are due, however slow the machine is.
     worker = Worker(service.database, service.study, now, lambda: 0.0)
-    crowd = [Person(service, SPACE, seed, wait=service.clock.wait) for seed in range(1, many + 1)]
+    crowd = [
+        SimulatedParticipant(service, SPACE, seed, wait=service.clock.wait)
+        for seed in range(1, many + 1)
+    ]
     for _ in take_turns(crowd, worker.turn, every=8):
         pass
     while worker.turn():
@@ -57,7 +60,9 @@ def test_a_range_with_participants_and_money(chromium, serve, tmp_path, window):
     server = collected(serve, tmp_path / "paid", TOML + PAY, MANY)
     page = monitor(chromium, server.address, "paid", **WINDOWS[window])
     expect(page.locator("#to-stop")).to_have_text(RANGE)
-    expect(page.locator("#to-stop-people")).to_have_text(re.compile("participants? .90.% range"))
+    expect(page.locator("#to-stop-participants")).to_have_text(
+        re.compile("participants? .90.% range")
+    )
     expect(page.locator("#forecast")).to_have_text(
         re.compile("more answers until stopping .90.% range")
     )

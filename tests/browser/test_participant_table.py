@@ -11,7 +11,7 @@ from lore_active.simulation.observers import gaussian_space
 from tests.browser.monitor_pages import answer, assert_sound, monitor, new_page, wait_for
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 TOML = "[session]\ntrials = 40\npractice = 0\nbreak_every = 0\ncatch = 0.1\nrepeat = 0.1\n"
 TOML += "[budget]\nanswers = 20000\n"
@@ -29,16 +29,23 @@ def crowd(server):
     """Three who care, and one who presses one key; the first of all leaves a comment."""
     service = server.studies["words"].service
     wait = service.clock.wait
-    people = [Person(service, SPACE, seed, wait=wait, name=f"id-{seed}") for seed in (1, 2, 3)]
-    people.append(Person(service, SPACE, 9, always="left", rt_ms=90.0, wait=wait))
+    participants = [
+        SimulatedParticipant(service, SPACE, seed, wait=wait, name=f"id-{seed}")
+        for seed in (1, 2, 3)
+    ]
+    participants.append(
+        SimulatedParticipant(service, SPACE, 9, always="left", rt_ms=90.0, wait=wait)
+    )
     worker = server.worker("words")
     feedback = service.feedback
-    service.feedback = lambda token, _: feedback(token, COMMENT if token == people[0].token else "")
-    for _ in take_turns(people, worker.turn, every=8):
+    service.feedback = lambda token, _: feedback(
+        token, COMMENT if token == participants[0].token else ""
+    )
+    for _ in take_turns(participants, worker.turn, every=8):
         pass
     while worker.turn():
         pass
-    return people
+    return participants
 
 
 def names(page):

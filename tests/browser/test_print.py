@@ -49,7 +49,7 @@ def printed(chromium, file, folder):
 
 
 def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
-    desk = collected(tmp_path / "words", people=8)
+    desk = collected(tmp_path / "words", participants=8)
     file = tmp_path / "report.html"
     file.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()

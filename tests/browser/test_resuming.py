@@ -184,4 +184,4 @@ def test_it_works_in_a_frame_without_cookies(window, serve, tmp_path, recruiter)
     assert context.cookies() == [], "the browser keeps cookies of framed sites out"
     page.reload()
     expect(frame.locator("[data-kind=practice_feedback]")).to_be_visible()
-    assert rows(server, "words", "SELECT practised FROM participants") == [(1,)]
+    assert rows(server, "words", "SELECT practice_done FROM participants") == [(1,)]

@@ -10,7 +10,7 @@ from server.processes.rehearsal import Purpose
 from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 TOML = "[session]\ntrials = 15\npractice = 0\nbreak_every = 0\nfeedback = false\n"
 SPACE = gaussian_space(12, 2, 5)
@@ -32,7 +32,7 @@ def server(serve, tmp_path, clock):
 
 def take_part(server, seed, simulated):
     service = server.studies["words"].service
-    person = Person(
+    participant = SimulatedParticipant(
         service,
         SPACE,
         seed,
@@ -40,7 +40,7 @@ def take_part(server, seed, simulated):
         wait=service.clock.wait,
         simulated=simulated,
     )
-    for _ in take_turns([person]):
+    for _ in take_turns([participant]):
         pass
 
 

@@ -16,7 +16,7 @@ BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 TIMINGS = "SELECT rt_ms, timings, received_at FROM answers ORDER BY seq"
 
 # The browser's own record of when the anchor was painted, and a key pressed a known time later.
-WITNESS = """
+OBSERVER = """
 window.delays = [400, 450, 550, 700, 1000];
 window.truths = [];
 new MutationObserver(() => {
@@ -47,7 +47,7 @@ def test_response_times_are_true_to_20_ms(window, serve, tmp_path, kind):
         folder = write_study(tmp_path / "study", BARE)
     server = serve(folder)
     context = window()
-    context.add_init_script(WITNESS)
+    context.add_init_script(OBSERVER)
     walk = Walk(context, f"{server.address}/s/study/")
     walk.press("I agree")
     walk.page.get_by_role("button", name="Begin").click()

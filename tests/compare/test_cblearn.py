@@ -13,7 +13,7 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 # cblearn's own business with SciPy.
 pytestmark = pytest.mark.filterwarnings("ignore:scipy.optimize. The `disp`:DeprecationWarning")
@@ -24,11 +24,11 @@ ITEMS = 10
 def folder(tmp_path_factory):
     toml = "[session]\ntrials = 40\npractice = 1\nbreak_every = 0\ncatch = 0.05\nrepeat = 0.1"
     desk = Desk(tmp_path_factory.mktemp("cblearn") / "words", toml, items=ITEMS)
-    person = Person(ITEMS, 2, noise=0.1)
+    participant = Respondent(ITEMS, 2, noise=0.1)
     for _ in range(4):
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind in ("practice", "trial"):
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
     desk.close()
     return desk.folder
 
@@ -68,7 +68,7 @@ def test_a_study_is_compared(folder):
     assert status["ckl"]["rank"] == ITEMS - 1
     assert 1 <= status["dim-cv"]["rank"] <= ITEMS - 1
     if METHODS["forte"].missing():
-        assert status["forte"]["words"] == "torch is not installed"
+        assert status["forte"]["message"] == "torch is not installed"
 
 
 def test_weights_repeat_a_row_or_are_refused(tmp_path):
@@ -84,4 +84,4 @@ def test_weights_repeat_a_row_or_are_refused(tmp_path):
     ]
     ckl, lore = json.loads(run("compare", parts, *arguments))["methods"]
     assert lore["status"] == "done"
-    assert ckl["status"] == "failed" and "whole numbers" in ckl["words"]
+    assert ckl["status"] == "failed" and "whole numbers" in ckl["message"]

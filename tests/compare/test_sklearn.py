@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
-from lore_active import LORE
+from lore_active import LORE, LORECV
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore:scipy.optimize. The `disp`:DeprecationWarning")
@@ -36,28 +36,33 @@ APPLY = {
 }
 
 
-def checks():
+def checks(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [one for one in estimator_checks_generator(LORE()) if name_of(one) in APPLY]
+        return [one for one in estimator_checks_generator(kind()) if name_of(one) in APPLY]
 
 
 def name_of(pair):
     return pair[1].func.__name__
 
 
-@pytest.mark.parametrize("pair", checks(), ids=name_of)
+def title_of(pair):
+    return f"{type(pair[0]).__name__}-{name_of(pair)}"
+
+
+@pytest.mark.parametrize("pair", [*checks(LORE), *checks(LORECV)], ids=title_of)
 def test_scikit_learns_own_checks(pair):
     estimator, check = pair
     check(estimator)
 
 
-def test_all_of_them_were_found():
-    assert {name_of(pair) for pair in checks()} == APPLY
+@pytest.mark.parametrize("kind", [LORE, LORECV])
+def test_all_of_them_were_found(kind):
+    assert {name_of(pair) for pair in checks(kind)} == APPLY
 
 
-def test_clone_and_fitted_state():
-    model = LORE(lam=0.02, n_components=4)
+@pytest.mark.parametrize("model", [LORE(lam=0.02, n_components=4), LORECV(lambdas=(0.02, 0.01))])
+def test_clone_and_fitted_state(model):
     other = clone(model)
     assert other is not model and other.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
@@ -94,6 +99,24 @@ def test_pipelines_and_searches():
     assert search.best_params_["lam"] in (0.01, 0.05)
     train, test, y, y_test = train_test_split(QUESTIONS, FIRST, random_state=0)
     assert LORE().fit(train, y).score(test, y_test) > 0.7
+
+
+def test_cross_validated_fits_in_pipelines_and_cross_validation():
+    steps = make_pipeline(FunctionTransformer(), LORECV())
+    steps.fit(QUESTIONS, FIRST, lorecv__n_objects=ITEMS)
+    wanted = LORECV().fit(ANSWERS, n_objects=ITEMS)
+    assert steps.score(QUESTIONS, FIRST) == wanted.score(ANSWERS)
+    params = {"n_objects": ITEMS}
+    plain = cross_val_score(LORECV(), ANSWERS, cv=3, params=params, error_score="raise")
+    assert plain.min() > 0.7
+    np.testing.assert_allclose(
+        cross_val_score(LORECV(), QUESTIONS, FIRST, cv=3, error_score="raise"), plain
+    )
+    twice = {**params, "sample_weight": np.full(len(ANSWERS), 2)}
+    assert len(cross_val_score(LORECV(), ANSWERS, cv=2, params=twice, error_score="raise")) == 2
+    search = GridSearchCV(LORECV(), {"lambdas": [(0.02,), (0.01, 0.005)]}, cv=2)
+    search.fit(QUESTIONS, FIRST)
+    assert search.best_params_["lambdas"] in ((0.02,), (0.01, 0.005))
 
 
 def test_fitting_twice_pickling_and_read_only_memory(tmp_path):

@@ -18,13 +18,12 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from click.testing import CliRunner
 
 from lore_active.learner import snapshot
 from lore_active.learner.learner import Learner
 from lore_active.simulation.observers import gaussian_space
-from server.cli.main import main
-from tests.support.open_study import Desk, Person
+from tests.support.commands import run
+from tests.support.open_study import Desk, Respondent
 
 HERE = Path(__file__).parent
 ITEMS, BOTS, PARTICIPANTS = 8, 2, 7
@@ -46,15 +45,15 @@ def study(folder: Path) -> None:
     0.1-format-5 is of a version that did not mark bots yet: there they came as people do.
     """
     desk = Desk(folder, TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     for number in range(PARTICIPANTS):
         if number < BOTS:
-            stage = desk.newcomer(True, participant_label=f"bot-{number + 1}")
+            stage = desk.new_participant(True, participant_label=f"bot-{number + 1}")
         else:
-            stage = desk.newcomer(PROLIFIC_PID=f"golden-{number}")
+            stage = desk.new_participant(PROLIFIC_PID=f"golden-{number}")
         while stage.kind in ("practice", "trial") and (number < PARTICIPANTS - 1 or stage.done < 9):
             desk.wait(900)
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
             if stage.done % 6 == 0:
                 worker.turn()
         if stage.kind == "feedback" and number % 2 == 0:
@@ -68,7 +67,7 @@ def study(folder: Path) -> None:
     desk.close()
     pilot = folder.parent / "pilot.csv"
     pilot.write_text("anchor,nearer,farther\nword00,word01,word02\nword03,word04,word05\n")
-    _run("import", pilot, folder)
+    run("import", pilot, folder)
     desk = Desk(folder)
     desk.worker().turn()
     desk.close()
@@ -79,22 +78,17 @@ def learner() -> Learner:
     made = Learner(ITEMS, seed=5)
     space, rng = gaussian_space(ITEMS, 2, 1), np.random.default_rng(1)
     for _ in range(20):
-        for query in made.ask(6):
+        for question in made.ask(6):
             near, far = (
-                np.linalg.norm(space[query.anchor] - space[one])
-                for one in (query.left, query.right)
+                np.linalg.norm(space[question.anchor] - space[one])
+                for one in (question.left, question.right)
             )
             nearer = "left" if near + 0.1 * rng.normal() < far else "right"
-            made.tell(query.id, nearer, participant=f"P{query.id % 3}")
+            made.tell(question.id, nearer, participant=f"P{question.id % 3}")
         if due := made.due():
             getattr(made, due)()
     made.ask(4)
     return made
-
-
-def _run(*arguments: object) -> None:
-    done = CliRunner().invoke(main, [str(one) for one in arguments])
-    assert done.exit_code == 0, done.output
 
 
 def write(home: Path) -> None:
@@ -103,7 +97,7 @@ def write(home: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "words"
         study(folder)
-        _run("export", folder, "--format", "log", "--out", scratch + "/log")
+        run("export", folder, "--format", "log", "--out", scratch + "/log")
         (log,) = (Path(scratch) / "log").rglob("*.jsonl")
         (home / "log.jsonl.gz").write_bytes(gzip.compress(log.read_bytes(), 9, mtime=0))
         with closing(sqlite3.connect(folder / "study.db")) as database:

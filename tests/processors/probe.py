@@ -22,7 +22,7 @@ def digest() -> str:
     found.update(learner.model.embedding.tobytes())
     found.update(learner.model.aligned.tobytes())
     found.update(
-        repr([(one.anchor, one.left, one.right, one.score) for one in learner.queries]).encode()
+        repr([(one.anchor, one.left, one.right, one.score) for one in learner.questions]).encode()
     )
     found.update(repr([(one.name, one.value) for one in learner.decision.criteria]).encode())
     return found.hexdigest()

@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     from salmon.triplets.offline import OfflineEmbedding
 
 from server.cli.main import main
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ITEMS, TRIALS = 12, 80
@@ -27,12 +27,12 @@ def exported(tmp_path_factory):
     toml = f"[session]\ntrials = {TRIALS}\npractice = 1\nbreak_every = 0\ncatch = 0.05\n"
     toml += "feedback = false\n[trial]\nskip = true\n[stopping]\nmin_answers = 2000\n"
     desk = Desk(tmp_path_factory.mktemp("salmon") / "words", toml, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2, noise=0.05)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2, noise=0.05)
     for number in range(5):
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind in ("practice", "trial"):
             desk.now += 2000
-            side = "skip" if stage.done == 9 else person.side(stage) if number < 4 else "left"
+            side = "skip" if stage.done == 9 else participant.side(stage) if number < 4 else "left"
             stage = desk.answer(stage, side)
             if stage.done % 20 == 0:
                 worker.turn()

@@ -13,7 +13,19 @@ from waitress import wasyncore
 
 from server.app import create_app
 from server.learning.worker import Worker
-from server.processes.web_process import serving
+from server.processes.http_server import serving
+
+# A study that goes on for as long as a test does.
+ENDLESS = """
+[session]
+trials = 5000
+rush_ms = 0
+practice = 0
+break_every = 0
+feedback = false
+[budget]
+answers = 10000000
+"""
 
 
 def now() -> int:
@@ -72,7 +84,7 @@ class LiveServer:
     def _run(self) -> None:
         # Waitress's own `run` ends only with the process.
         while not self._closing.is_set():
-            wasyncore.loop(timeout=0.1, map=self._server._map, count=1)
+            self._server._map.turn(0.1)
 
     def close(self) -> None:
         self._closing.set()

@@ -1,4 +1,4 @@
-"""Plain NumPy twins of the kernels: slow, obvious, and what the kernels are held against."""
+"""The kernels in plain NumPy: slow, obvious, and what the kernels are held against."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Desk:
     def rows(self, sql: str, *values) -> list[tuple]:
         return self.database.read(lambda c: [tuple(row) for row in c.execute(sql, values)])
 
-    def newcomer(self, simulated: bool = False, **entry: str) -> Screen:
+    def new_participant(self, simulated: bool = False, **entry: str) -> Screen:
         """A participant who has agreed and read the instructions."""
         came = self.service.arrive(entry, simulated=simulated)
         assert isinstance(came, Welcome)
@@ -65,7 +65,7 @@ class Desk:
         return following
 
 
-class Person:
+class Respondent:
     """Answers from a space."""
 
     def __init__(self, items: int, rank: int, seed: int = 1, noise: float = 0.3) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.cli.main import main
 from tests.support.open_study import Desk
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 HARM = (
     "</script><script>window.harmed=1</script><!--<script>"
@@ -36,7 +36,7 @@ code = "{CODE}"
 """
 
 
-def collected(folder: Path, people: int = 4) -> Desk:
+def collected(folder: Path, participants: int = 4) -> Desk:
     """Everybody has answered, the fourth carelessly; they are excluded, and the study was ended."""
     (folder / "stimuli").mkdir(parents=True)
     for number in range(12):
@@ -53,12 +53,13 @@ def collected(folder: Path, people: int = 4) -> Desk:
 
     careful = ObserverNoise(noise=0.05)
     crowd = [
-        Person(desk.service, space, seed, careful, wait=desk.wait) for seed in range(1, people)
+        SimulatedParticipant(desk.service, space, seed, careful, wait=desk.wait)
+        for seed in range(1, participants)
     ]
-    crowd.append(Person(desk.service, space, 9, always="left", rt_ms=90.0, name=WHO))
+    crowd.append(SimulatedParticipant(desk.service, space, 9, always="left", rt_ms=90.0, name=WHO))
     for _ in take_turns(crowd, tick):
         pass
-    desk.control.exclude(f"Ada{HARM}", people, f"{HARM} It was {WHO}.")
+    desk.control.exclude(f"Ada{HARM}", participants, f"{HARM} It was {WHO}.")
     desk.control.stop("Ada", f"Enough. {HARM}")
     while worker.turn():
         pass

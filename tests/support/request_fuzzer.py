@@ -110,7 +110,7 @@ class Known:
     session: str = ""
     csrf: str = ""
     link: str = ""
-    person: str = ""
+    participant: str = ""
     question: str = ""
     stimulus: str = ""
     export: str = "answers.csv"
@@ -206,7 +206,7 @@ class Fuzzer:
         known = self.known
         filling = {
             "study": known.study,
-            "token": known.person if "/p/" in rule.rule else known.link,
+            "token": known.participant if "/p/" in rule.rule else known.link,
             "name": known.export if "export" in rule.rule else known.stimulus,
             "action": self.random.choice(
                 ("start", "pause", "resume", "stop", "reopen", "budget", "trials")
@@ -241,7 +241,7 @@ class Fuzzer:
             f"lore_monitor_{study}": known.session,
             f"lore_view_{study}": known.link,
             "lore_door": DOOR,
-            "lore": known.person,
+            "lore": known.participant,
         }
         parts = []
         for name, value in cookies.items():

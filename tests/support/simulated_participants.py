@@ -12,7 +12,7 @@ from server.collection.screens import CONTINUED, Screen, Welcome
 from server.collection.service import Service
 
 
-class Person:
+class SimulatedParticipant:
     """A participant who answers from a space of their own; `step` does the next thing to do.
 
     `wait` lets the time pass that an answer takes, if the study's clock is turned by hand.
@@ -83,10 +83,12 @@ class Person:
 
 
 def take_turns(
-    people: list[Person], after: Callable[[], object] | None = None, every: int = 10
+    participants: list[SimulatedParticipant],
+    after: Callable[[], object] | None = None,
+    every: int = 10,
 ) -> Iterator[int]:
     """Everybody does one thing at a time; `after` is called now and then; yields what was done."""
-    done, waiting = 0, list(people)
+    done, waiting = 0, list(participants)
     while waiting:
         waiting = [one for one in waiting if one.step()]
         for _ in waiting:

@@ -12,7 +12,7 @@ from server.status import verdict as study_verdict
 from server.store import imports
 from server.store.database import Connection
 from tests.support.open_study import Desk
-from tests.support.simulated_participants import Person
+from tests.support.simulated_participants import SimulatedParticipant
 
 ITEMS = 12
 SESSION = "[session]\ntrials = 24\npractice = 0\nbreak_every = 0\nfeedback = false\ncatch = 0.0\n"
@@ -36,7 +36,7 @@ class Study:
         self.desk = Desk(folder, SESSION + toml, ITEMS)
         self.worker: Worker = self.desk.worker()
         self.space = gaussian_space(ITEMS, rank, seed)
-        self.people = 0
+        self.participants = 0
         self.worker.turn()
 
     @property
@@ -46,12 +46,16 @@ class Study:
     def collect(self, observer_noise: ObserverNoise, until: Callable[[Study], bool]) -> bool:
         """Participants answer, the worker follows; whether `until` came true before long."""
         for _ in range(MAX_PARTICIPANTS):
-            self.people += 1
-            person = Person(
-                self.desk.service, self.space, self.people, observer_noise, wait=self.desk.wait
+            self.participants += 1
+            participant = SimulatedParticipant(
+                self.desk.service,
+                self.space,
+                self.participants,
+                observer_noise,
+                wait=self.desk.wait,
             )
             done = 0
-            while person.step():
+            while participant.step():
                 done += 1
                 if done % 4 == 0:
                     self.desk.now += 500
@@ -89,7 +93,7 @@ def no_answers(folder: Path) -> Desk:
 def none_counted(folder: Path) -> Desk:
     study = Study(folder, STRICT)
     study.collect(CAREFUL, lambda one: one.desk.rows("SELECT count(*) FROM models") > [(2,)])
-    for number in range(1, study.people + 1):
+    for number in range(1, study.participants + 1):
         study.desk.control.exclude("Ada", number, "a rehearsal")
     return study.finished()
 
@@ -119,7 +123,7 @@ def settled(folder: Path) -> Desk:
 def no_longer_settled(folder: Path) -> Desk:
     study = reached(folder, "settled", LENIENT.replace("60", "140"), CAREFUL, rank=1)
     # In the end there are fewer answers than the rule asks for at least.
-    for number in range(1, study.people):
+    for number in range(1, study.participants):
         study.desk.control.exclude("Ada", number, "another language")
         desk = study.finished()
         if study.stage != "settled":

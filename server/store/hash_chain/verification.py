@@ -23,6 +23,7 @@ from server.store.hash_chain.records import (
     Verified,
 )
 from server.store.sqlite.connection import any_text
+from server.store.sqlite.former_names import current_column, current_table
 from server.store.tables import CHAIN, SALTS, TABLES, key_of
 
 OUTSIDE = "outside lore-active"
@@ -107,7 +108,7 @@ def _opening(note: str) -> Opening | None:
         opening = chain.decode_note(note)
     except msgspec.DecodeError:
         return None
-    return opening if set(opening.layout) <= {*TABLES, SALTS} else None
+    return opening if set(map(current_table, opening.layout)) <= {*TABLES, SALTS} else None
 
 
 class Walk:
@@ -115,7 +116,9 @@ class Walk:
 
     def __init__(self, c: Connection, result: Verified) -> None:
         self.c, self.result = c, result
+        # With current names; digests cover the names that tables had when they were recorded.
         self.layout: Layout = {}
+        self._recorded_as: dict[str, str] = {}
         self.expected: dict[str, dict[int, _Expected]] = {}
         rows = c.execute(f"SELECT participant, salt FROM main.{SALTS}")
         self.salts: dict[int, bytes] = {row[0]: row[1] for row in rows}
@@ -187,7 +190,11 @@ class Walk:
         if self.result.covered_from is None:
             self.result.covered_from, self.result.rows_before = opening.at, opening.rows
         self.result.periods.append(opening.why)
-        self.layout = opening.layout
+        self._recorded_as = {current_table(name): name for name in opening.layout}
+        self.layout = {
+            table: [current_column(table, column) for column in opening.layout[name]]
+            for table, name in self._recorded_as.items()
+        }
         self.expected = {table: {} for table in self.layout}
 
     def _take_in(self, number: int, packed: bytes) -> None:
@@ -280,7 +287,7 @@ class Walk:
     def holds(self, table: str, values: list[Any], known: _Expected) -> bool:
         """Return whether a row's values match the chain."""
         salt = b"" if table == SALTS else self.salts.get(known.owner, b"")
-        return chain.digest(salt, table, values) == known.digest
+        return chain.digest(salt, self._recorded_as.get(table, table), values) == known.digest
 
 
 def _name(walk: Walk, table: str, rows: _Rows) -> None:

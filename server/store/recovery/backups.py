@@ -111,7 +111,7 @@ def _written(database: Path, part: Path, to: Path, pace: Callable[[], None]) -> 
     create_private(part)
     try:
         copies.online(database, part, pace)
-        if problem := unsound(part):
+        if problem := damage_in(part):
             raise BackupFailed(f"{database} is damaged: {problem}. Its backups are unchanged.")
         pace()
         part.replace(to)
@@ -131,7 +131,7 @@ def sync(folder: Path) -> None:
             os.close(number)
 
 
-def unsound(path: Path) -> str:
+def damage_in(path: Path) -> str:
     """Return what SQLite finds wrong with a database not in use; empty if it is valid."""
     try:
         with closing(read_only(path)) as connection:
@@ -153,11 +153,11 @@ def _stamp(path: Path) -> tuple[int, tuple[object, ...]] | None:
                 "SELECT (SELECT coalesce(max(seq), 0) FROM answers), (SELECT max(id) FROM events), "
                 "(SELECT max(id) FROM queries), (SELECT max(id) FROM steps)"
             ).fetchone()
-            people = connection.execute(
+            participants = connection.execute(
                 "SELECT count(*), max(seen_at), max(finished_at), sum(visit) FROM participants"
             ).fetchone()
             state = connection.execute("SELECT * FROM state").fetchone()
-            return answers, (*heads, people, state)
+            return answers, (*heads, participants, state)
     except sqlite3.Error:
         return None
 

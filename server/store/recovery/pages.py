@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from server.store.recovery.write_ahead import Log
+from server.store.sqlite.former_names import current_table
 
 MAGIC = b"SQLite format 3\0"
 PAGE_BYTES = 4096
@@ -119,7 +120,7 @@ class Image:
             for _, offset in self._cells(leaf):
                 row = self._values(leaf, offset)
                 if row and len(row) == 5 and row[0] == "table" and isinstance(row[3], int):
-                    roots[row[3]] = str(row[1])
+                    roots[row[3]] = current_table(str(row[1]))
         return {leaf: name for root, name in roots.items() for leaf in self._leaves(root)}
 
     def _leaves(self, root: int) -> Iterator[int]:

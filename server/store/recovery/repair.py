@@ -13,12 +13,13 @@ from server.store.hash_chain import verification as chain_verification
 from server.store.hash_chain.records import Differing
 from server.store.recovery.salvage import Merged, Recorded
 from server.store.sqlite.connection import Connection
+from server.store.sqlite.former_names import IMPORT_NUMBER, event_kinds
 from server.store.tables import CHAIN, TABLES, key_of
 
 WHO = "lore-active recover"
 EVENT = "recover"
 # Numbered from 1 without gaps, so that every gap is a lost row.
-COUNTED = ("participants", "queries", "answers", "events", "prior_answers")
+COUNTED = ("participants", "queries", "answers", "events", "imported_answers")
 Ranges = list[list[int]]
 
 
@@ -26,15 +27,15 @@ Ranges = list[list[int]]
 class Missing:
     """What is known to have been stored and is missing.
 
-    `rows` by table and number; `answers_of` counts missing answers by participant, and `nameless`
-    are participants of whom only answers remain. `older` counts rows whose last change is lost,
-    `unconfirmed` those read from damaged pages without a digest to confirm them. `unknown` says why
-    more may be missing.
+    `rows` by table and number; `answers_of` counts missing answers by participant;
+    `identity_lost` are participants of whom only answers remain. `older` counts rows whose last
+    change is lost, `unconfirmed` those read from damaged pages without a digest to confirm them.
+    `unknown` says why more may be missing.
     """
 
     rows: dict[str, Ranges] = field(default_factory=dict)
     answers_of: dict[int, int] = field(default_factory=dict)
-    nameless: list[int] = field(default_factory=list)
+    identity_lost: list[int] = field(default_factory=list)
     older: dict[str, int] = field(default_factory=dict)
     unconfirmed: int = 0
     unknown: list[str] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Missing:
     @property
     def nothing(self) -> bool:
         """Whether everything ever recorded is there, unchanged."""
-        lost = self.rows or self.answers_of or self.nameless or self.older
+        lost = self.rows or self.answers_of or self.identity_lost or self.older
         return not (lost or self.unconfirmed or self.unknown)
 
 
@@ -89,7 +90,7 @@ def missing(c: Connection, merged: list[Merged], unknown: list[str]) -> Missing:
             why = "the record of what was stored is also damaged"
         result.unknown.append(why)
         result.unconfirmed = sum(source.unconfirmed for source in merged)
-    result.nameless = sorted({number for source in merged for number in source.nameless})
+    result.identity_lost = sorted({number for source in merged for number in source.identity_lost})
     result.answers_of = _answers_of(c, known.get("answers", set()))
     return result
 
@@ -120,15 +121,15 @@ def _tops(c: Connection, merged: list[Merged]) -> dict[str, int]:
         "(SELECT max(up_to_event) FROM steps), (SELECT max(query) FROM answers), "
         "(SELECT max(participant) FROM queries), (SELECT max(participant) FROM events), "
         # Each participant's row counts their answers, and answers are numbered without gaps.
-        "(SELECT sum(done + practised) FROM participants)"
+        "(SELECT sum(done + practice_done) FROM participants)"
     ).fetchone()
-    seq, query, event, answered, asked, about, given = (value or 0 for value in row)
+    seq, question, event, answered, asked, about, given = (value or 0 for value in row)
     tops = {
         "answers": max(seq, given),
-        "queries": max(query, answered),
+        "queries": max(question, answered),
         "events": event,
         "participants": max(asked, about),
-        "prior_answers": 0,
+        "imported_answers": 0,
     }
     for table, top in tops.items():
         unusable = [number for source in merged for number in source.unusable.get(table, ())]
@@ -138,7 +139,7 @@ def _tops(c: Connection, merged: list[Merged]) -> dict[str, int]:
 
 def _answers_of(c: Connection, known: set[int]) -> dict[int, int]:
     rows = c.execute(
-        "SELECT p.id, p.done + p.practised - (SELECT count(*) FROM queries q JOIN answers a "
+        "SELECT p.id, p.done + p.practice_done - (SELECT count(*) FROM queries q JOIN answers a "
         "ON a.query = q.id WHERE q.participant = p.id) AS lacking FROM participants p "
         "WHERE lacking > 0 ORDER BY p.id"
     )
@@ -211,8 +212,9 @@ def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
         "UPDATE participants AS p SET "
         "done = max(done, coalesce((SELECT max(q.slot) + 1 FROM queries q JOIN answers a "
         "ON a.query = q.id WHERE q.participant = p.id AND q.slot >= 0), 0)), "
-        "practised = max(practised, coalesce((SELECT max(q.slot) + 1 + :practice FROM queries q "
-        "JOIN answers a ON a.query = q.id WHERE q.participant = p.id AND q.slot < 0), 0)), "
+        "practice_done = max(practice_done, coalesce((SELECT max(q.slot) + 1 + :practice "
+        "FROM queries q JOIN answers a ON a.query = q.id WHERE q.participant = p.id "
+        "AND q.slot < 0), 0)), "
         "arrived_at = CASE arrived_at WHEN 0 THEN coalesce((SELECT min(q.leased_at) FROM queries q "
         "WHERE q.participant = p.id), 0) ELSE arrived_at END, "
         "seen_at = max(seen_at, coalesce((SELECT max(a.received_at) FROM queries q JOIN answers a "
@@ -222,10 +224,10 @@ def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
     c.execute("UPDATE participants SET trials = done WHERE trials = 0")
     c.execute(
         "UPDATE participants SET stage = CASE WHEN done >= trials THEN :last "
-        "WHEN done > 0 OR practised >= :practice THEN 'trials' ELSE 'practice' END, "
+        "WHEN done > 0 OR practice_done >= :practice THEN 'trials' ELSE 'practice' END, "
         "finished_at = CASE WHEN done >= trials AND :last = 'finished' THEN seen_at END "
         "WHERE stage IN ('consent', 'instructions', 'practice', 'trials') "
-        "AND (done > 0 OR practised > 0) AND (stage <> 'trials' OR done >= trials)",
+        "AND (done > 0 OR practice_done > 0) AND (stage <> 'trials' OR done >= trials)",
         {"last": "feedback" if feedback else "finished", "practice": practice},
     )
 
@@ -233,12 +235,13 @@ def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
 def _mend_imports(c: Connection) -> None:
     """Let imported files count with their remaining answers, or not at all."""
     c.execute(
-        "UPDATE priors AS p SET answers = (SELECT count(*) FROM prior_answers a "
-        "WHERE a.prior = p.id)"
+        "UPDATE imported_files AS f SET answers = (SELECT count(*) FROM imported_answers a "
+        "WHERE a.file = f.id)"
     )
     c.execute(
-        "UPDATE events SET kind = kind || '_lost' WHERE kind IN ('prior', 'prior_out') AND NOT "
-        "EXISTS (SELECT 1 FROM prior_answers WHERE prior = json_extract(detail, '$.prior'))"
+        "UPDATE events SET kind = kind || '_lost' "
+        f"WHERE kind IN ({event_kinds('import', 'import_removed')}) AND NOT "
+        f"EXISTS (SELECT 1 FROM imported_answers WHERE file = {IMPORT_NUMBER})"
     )
 
 
@@ -251,24 +254,19 @@ def cut_journal(c: Connection, questions_lost: bool) -> tuple[int, int]:
     last = _last_whole_step(c, questions_lost)
     dropped = c.execute("SELECT count(*) FROM steps WHERE id > ?", (last,)).fetchone()[0]
     if dropped:
-        seen = c.execute(
-            "SELECT coalesce(max(up_to_query), 0) FROM steps WHERE id <= ?", (last,)
-        ).fetchone()[0]
         c.execute("DELETE FROM snapshot WHERE step > ?", (last,))
         for table in ("models", "decisions"):
             c.execute(f"DELETE FROM {table} WHERE step > ?", (last,))
         c.execute("DELETE FROM steps WHERE id > ?", (last,))
         c.execute(
-            "UPDATE queries SET learner = NULL, origin = 'fallback', step = NULL "
+            "UPDATE queries SET origin = 'fallback', step = NULL "
             "WHERE step > ? AND participant IS NOT NULL",
             (last,),
         )
         c.execute(
-            "UPDATE queries SET learner = NULL, step = NULL, withdrawn = coalesce(withdrawn, ?) "
-            "WHERE step > ?",
+            "UPDATE queries SET step = NULL, withdrawn = coalesce(withdrawn, ?) WHERE step > ?",
             (last, last),
         )
-        c.execute("UPDATE queries SET learner = NULL WHERE id > ? AND step IS NULL", (seen,))
     return last, dropped
 
 
@@ -282,7 +280,7 @@ def _last_whole_step(c: Connection, questions_lost: bool) -> int:
             number += 1
         return number
 
-    queries, answers, events = (whole(table) for table in ("queries", "answers", "events"))
+    questions, answers, events = (whole(table) for table in ("queries", "answers", "events"))
     models = {row[0]: row[1] for row in c.execute("SELECT step, version FROM models")}
     decided = {row[0] for row in c.execute("SELECT step FROM decisions")}
     asked: dict[int, int] = dict(
@@ -294,15 +292,15 @@ def _last_whole_step(c: Connection, questions_lost: bool) -> int:
     rows: list[Any] = c.execute(
         "SELECT id, up_to_query, up_to_seq, up_to_event, version FROM steps ORDER BY id"
     ).fetchall()
-    for step, up_to_query, up_to_seq, up_to_event, published in rows:
+    for step, up_to_question, up_to_seq, up_to_event, published in rows:
         fresh = published != version
         if (
             step != last + 1
-            or up_to_query > queries
+            or up_to_question > questions
             or up_to_seq > answers
             or up_to_event > events
             # The first missing question may also have belonged to this step.
-            or asked.get(step, 0) > queries - questions_lost
+            or asked.get(step, 0) > questions - questions_lost
             or (fresh and (models.get(step) != published or step not in decided))
         ):
             break

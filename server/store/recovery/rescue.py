@@ -104,7 +104,7 @@ def _save(database: Database, home: Path, name: str) -> Rescued:
     try:
         create_private(part)
         answers = database.read_apart(lambda c: _copy(c, part))
-        damage = backups.unsound(part)
+        damage = backups.damage_in(part)
         part.replace(home / name)
     finally:
         part.unlink(missing_ok=True)

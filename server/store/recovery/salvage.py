@@ -19,7 +19,7 @@ from server.store.sqlite.connection import Connection
 from server.store.tables import CHAIN, SECRET, TABLES
 
 # Tables whose rows never change.
-ADDED = ("answers", "prior_answers", "events", "steps", "models", "decisions", "chain")
+ADDED = ("answers", "imported_answers", "events", "steps", "models", "decisions", "chain")
 # In an order in which rows can be inserted: those that others depend on come first.
 ORDER = (*CHAIN, *TABLES, "snapshot", "links")
 # Not recovered: experimenters sign in again, the worker writes a new heartbeat.
@@ -187,14 +187,14 @@ class Merged:
     """What one source contributed.
 
     `unusable` rows could be read but not used: they differ from the chain, refer to lost rows, or
-    contradict others. `nameless` are participants of whom only questions and answers remain.
+    contradict others. `identity_lost` are participants of whom only questions and answers remain.
     """
 
     added: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     unconfirmed: int = 0
     unusable: dict[str, list[int]] = field(default_factory=dict)
-    nameless: list[int] = field(default_factory=list)
+    identity_lost: list[int] = field(default_factory=list)
 
 
 def parted_at(c: Connection, source: Source) -> int | None:
@@ -289,4 +289,4 @@ def _known_participant(c: Connection, number: int, result: Merged) -> None:
             "(SELECT coalesce(min(simulated), 0) FROM participants))",
             (number, secrets.token_urlsafe(18)),
         )
-        result.nameless.append(number)
+        result.identity_lost.append(number)

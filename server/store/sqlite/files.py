@@ -78,12 +78,14 @@ class OpenFiles:
         sizes = [0, 0, 0]
         for index, (path, known) in enumerate(zip(self._paths, self.ids.ids, strict=True)):
             status = _status(path)
-            sizes[index] = 0 if status is None else status.st_size
+            if status is not None:
+                sizes[index] = status.st_size
             if known is None:
                 continue
             if status is None:
                 raise _gone(index, path)
-            if known.inode and _id(status) != known:
+            # Compared one by one: this runs twice with every commit.
+            if known.inode and (status.st_ino != known.inode or status.st_dev != known.device):
                 raise _replaced(index, path)
             if index == 0 and status.st_size == 0 < self._sizes[0]:
                 # The next process to open it would take it for a new one and delete its log.
@@ -144,7 +146,7 @@ class OpenFiles:
 
 def _status(path: Path) -> os.stat_result | None:
     try:
-        return path.stat()
+        return os.stat(path)  # noqa: PTH116 - half the time of Path.stat
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -13,6 +13,7 @@ from server.store.hash_chain import records as chain
 from server.store.hash_chain import verification as chain_verification
 from server.store.hash_chain.recorder import Recorder
 from server.store.sqlite.connection import Connection
+from server.store.sqlite.former_names import RENAMED_BY
 
 
 class NewerDatabase(LoreError):
@@ -53,7 +54,7 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
     have = connection.execute("SELECT max(number) FROM migrations").fetchone()[0] or 0
     newest = known[-1][0]
     # A chain created now starts after the last migration.
-    began_before = any(name == "chain" and number <= have for number, name, _ in known)
+    began_before = _has_chain(connection)
     why = chain.UPGRADE if have else chain.NEW
     if have > newest:
         raise NewerDatabase(
@@ -64,19 +65,34 @@ def migrate(connection: Connection, path: Path, now: int) -> None:
         with _immediate(connection):
             done = {row[0]: row[1] for row in connection.execute("SELECT * FROM migrations")}
             if number not in done:
-                recorder = Recorder(connection) if began_before else None
+                # Up to that one, no migration changed values, and tables had other names.
+                records = began_before and number > RENAMED_BY
+                recorder = Recorder(connection) if records else None
                 for statement in _statements(script):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (number, name, now))
                 if recorder is not None:
                     recorder.append(now)
                     recorder.close()
-                    chain_verification.keep_covered(connection, now, chain.SCHEMA)
-                elif name == "chain" or "chain" in done.values():
-                    chain.begin_again(connection, now, why)
+                if number >= RENAMED_BY:
+                    if began_before:
+                        chain_verification.keep_covered(connection, now, chain.SCHEMA)
+                    else:
+                        chain.begin_again(connection, now, why)
     with _immediate(connection):
         # Any other change of the tables was made by another program.
         chain_verification.keep_covered(connection, now, chain.ALTERED)
+
+
+def _has_chain(connection: Connection) -> bool:
+    """Return whether there are records of a hash chain; none of a file from before there was one.
+
+    An upgrade that was interrupted after the migration that added the table has none either.
+    """
+    there = "SELECT 1 FROM sqlite_schema WHERE name = 'chain'"
+    if connection.execute(there).fetchone() is None:
+        return False
+    return connection.execute("SELECT 1 FROM chain LIMIT 1").fetchone() is not None
 
 
 @contextlib.contextmanager

@@ -33,9 +33,10 @@ from server.store.sqlite.files import OpenFiles
 Result = TypeVar("Result")
 
 # SQLite backs off more and more while it waits for a lock, and would starve behind a busy writer;
-# so writers retry often, and pause briefly between consecutive commits.
+# so writers retry often, and pause briefly after a commit if there are many requests. During the
+# pause more of them gather, which then share a commit: a commit costs as much as an answer.
 KNOCK_MS = 3
-REST_SECONDS = 0.003
+REST_SECONDS = 0.008
 MAX_TOGETHER = 128
 # Imports are one long write. The server sets `patience` to what participants can wait.
 PATIENCE_SECONDS = 3600.0
@@ -158,8 +159,9 @@ class Writer:
             return False
         self.busy_since = time.monotonic()
         self._commit(self._batch)
+        crowded = len(self._batch) > 1
         self._dismiss()
-        if self._waiting:
+        if crowded or self._waiting:
             time.sleep(REST_SECONDS)
         return True
 

@@ -70,3 +70,26 @@ def _number(cell: str, file: str, key: str, problems: list[Problem]) -> float:
     if not math.isfinite(value):
         problems.append(Problem(file, key, shown(cell), "must be a finite number"))
     return value
+
+
+def read_space(path: Path) -> Floats:
+    """Read the coordinates of any items: the header is `item` and one name per coordinate."""
+    problems: list[Problem] = []
+    text = read_text(path, path.name)
+    if isinstance(text, Problem):
+        raise InvalidStudy([text])
+    header, lines = read_table(text, path.name, problems)
+    if not problems and (header[:1] != ["item"] or len(header) < 2):
+        rule = "must be item and the names of one or more coordinates, such as item,dim_1,dim_2"
+        problems.append(Problem(path.name, "line 1", shown(",".join(header)), rule))
+    if not problems:
+        rows = [
+            [
+                _number(line.cells[name], path.name, f"line {line.number}, {name}", problems)
+                for name in header[1:]
+            ]
+            for line in lines
+        ]
+    if problems:
+        raise InvalidStudy(problems)
+    return np.array(rows, dtype=np.float64).reshape(-1, len(header) - 1)

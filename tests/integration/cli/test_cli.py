@@ -42,12 +42,18 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
         "iterations",
         "converged",
         "train_accuracy",
+        "evidence",
+        "further",
         "seconds",
-        "set_aside",
+        "left_out",
         "simulated_left_out",
         "unseen",
         "singular_values",
+        "warnings",
     }
+    assert result["rank"] == 2
+    assert [row["rank"] for row in result["evidence"]][:3] == [0, 1, 2]
+    assert result["further"] == result["warnings"] == []
     assert result["n_objects"] == 25
     assert result["n_triplets"] == 1500
     assert result["converged"] is True
@@ -68,6 +74,23 @@ def test_out_writes_embedding_and_json(answers, tmp_path):
     np.testing.assert_allclose(norms, result["singular_values"])
 
 
+def test_a_fixed_penalty_is_fitted_as_before_and_says_that_answers_are_few(answers, tmp_path):
+    told = run("fit", answers, "--lam", "0.01", "--json")
+    result = json.loads(told.stdout)
+    assert told.stderr == ""
+    assert (result["lambda"], result["evidence"], result["further"]) == (0.01, [], [])
+    (warning,) = result["warnings"]
+    assert "60 answers per item; with fewer than 100" in warning
+    assert warning in run("fit", answers, "--lam", "0.01").stdout
+
+
+def test_a_further_dimension_is_tested_on_request(answers):
+    told = run("fit", answers, "--smallest-dimension", "0.2")
+    assert told.returncode == 0, told.stderr
+    assert "held-out log-loss" in told.stdout
+    assert "A further dimension with 20 % of the variance: ruled out" in told.stdout
+
+
 def test_labels_reach_the_embedding_and_formulas_are_neutralised(tmp_path):
     file = tmp_path / "labels.csv"
     file.write_text("anchor,nearer,farther\n" + "=1+1,pear,fig\nfig,pear,=1+1\n" * 3)
@@ -83,7 +106,12 @@ def test_labels_reach_the_embedding_and_formulas_are_neutralised(tmp_path):
         ("anchor,nearer,farther\n0,1,1\n", [], ["Line 2", "(0, 1, 1)"]),
         ("anchor,nearer,farther\n0,1,9\n", ["--items", "5"], ["9", "0 to 4"]),
         ("0,1,2\n", ["--lam", "-1"], ["lam is -1.0", "positive"]),
-        ("0,1,2\n", ["--components", "0"], ["n_components is 0"]),
+        ("0,1,2\n", ["--lam", "0.1", "--components", "0"], ["n_components is 0"]),
+        ("0,1,2\n", ["--components", "3"], ["--components is for a fixed λ: add --lam"]),
+        ("0,1,2\n", ["--trim"], ["--trim is for a fixed λ: add --lam"]),
+        ("0,1,2\n", ["--smallest-dimension", "2"], ["smallest_dimension is 2.0"]),
+        ("0,1,2\n", ["--lam", "1", "--smallest-dimension", ".1"], ["omit --lam"]),
+        ("anchor,nearer,farther,weight\n0,1,2,0.5\n", [], ["Weight 0.5", "whole number"]),
         (None, [], ["no file"]),
     ],
 )
@@ -119,7 +147,7 @@ def test_simulate_prints_a_line_per_audit_and_a_summary():
     *audits, summary = map(json.loads, told.stdout.splitlines())
     assert audits
     for one in audits:
-        assert {"answers", "rank", "lambda", "accuracy", "progressive_accuracy"} <= set(one)
+        assert {"answers", "rank", "lambda", "accuracy", "prequential_accuracy"} <= set(one)
         assert one["decision"] in ("stop", "go on")
     assert summary["summary"] is True
     assert summary["true_rank"] == 2

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from lore_active.data.comparisons import as_triplets
-from lore_active.rank.cross_validation import folds
+from lore_active.rank.folds import folds
 from lore_active.simulation.baselines import METHODS, Method
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
@@ -19,7 +19,7 @@ from server.comparison import drawing
 from server.comparison.method_process import Job
 from server.comparison.run import FoldResult, Result, _Child, compare, verdict
 from server.store import journal
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 ITEMS = 12
 
@@ -65,7 +65,7 @@ def test_json_has_every_fold_and_every_method(file):
     assert [one["method"] for one in told["methods"]] == ["lore-cv", "lore"]
     for one in told["methods"]:
         assert set(one) == {
-            *("method", "name", "status", "words", "folds", "folds_done"),
+            *("method", "name", "status", "message", "folds", "folds_done"),
             *("accuracy", "accuracy_se", "rank", "seconds"),
         }
         shares = [fold["accuracy"] for fold in one["folds"]]
@@ -89,7 +89,7 @@ def test_a_method_that_takes_too_long_is_ended_and_said(tmp_path):
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     (one,) = told["methods"]
-    assert (one["status"], one["words"]) == ("stopped", "stopped after 0.05 s")
+    assert (one["status"], one["message"]) == ("stopped", "stopped after 0.05 s")
     assert one["folds_done"] < 4
     assert told["best"] is None
     spoken = run(path, "--folds", 4, "--seconds", 0.05, "--methods", "lore-cv").stdout
@@ -116,7 +116,7 @@ def test_a_method_that_fails_is_said(file):
     # A method of which the process knows nothing.
     method = Method("nobody", "Nobody", "", METHODS["lore"].fit)
     (result,) = compare(answers, [method], 2, 60.0, 5, 0)
-    assert result.status == "failed" and "nobody" in result.words
+    assert result.status == "failed" and "nobody" in result.message
     assert "failed" in drawing.state(result, 2)
 
 
@@ -166,11 +166,11 @@ def test_of_a_study_the_answers_that_count(tmp_path):
         "[session]\ntrials = 20\npractice = 1\nbreak_every = 0\ncatch = 0.1\n[trial]\nskip = true"
     )
     desk = Desk(tmp_path / "words", toml, items=8)
-    person = Person(8, 2)
+    participant = Respondent(8, 2)
     for _ in range(3):
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind in ("practice", "trial"):
-            stage = desk.answer(stage, "skip" if stage.done == 9 else person.side(stage))
+            stage = desk.answer(stage, "skip" if stage.done == 9 else participant.side(stage))
     desk.control.exclude("test", 2, "too fast")
     rows = [one for one in desk.database.read(journal.counted) if not one.excluded]
     catches = desk.rows(

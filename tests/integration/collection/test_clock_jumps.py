@@ -15,7 +15,7 @@ from server.monitor.feed import Feed
 from server.processes.bots import BotPage, Browser
 from server.store import journal
 from tests.support.live_server import LiveServer, write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -74,13 +74,13 @@ def test_a_session_over_http_outlives_every_jump(tmp_path):
 
 def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
     desk.control.extend("test", 5000, 0)
-    worker, person = desk.worker(), Person(10, 2)
+    worker, participant = desk.worker(), Respondent(10, 2)
     watch = Feed(desk.database, desk.study, desk.clock)
     total = 0
     for jump in JUMPS:
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind in ("practice", "trial"):
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
             desk.now += SECOND
         desk.now += jump
         total += 12
@@ -94,7 +94,7 @@ def test_worker_and_monitor_go_on_and_the_journal_comes_out_again(desk):
 
 def test_forward_no_active_participant_loses_their_quota(desk):
     """Everybody seems to have been away, and the budget is full to the last answer."""
-    stages = [desk.newcomer(participant_label=f"p{number}") for number in range(3)]
+    stages = [desk.new_participant(participant_label=f"p{number}") for number in range(3)]
     assert desk.service.arrive({"participant_label": "p4"}) == Rejected("full", "", "")
     desk.now += DAY
     for stage in stages:
@@ -106,21 +106,21 @@ def test_forward_no_active_participant_loses_their_quota(desk):
 
 def test_back_unused_quota_is_released_before_the_clock_has_caught_up(desk):
     desk.now += YEAR
-    gone = [desk.newcomer(participant_label=f"p{number}") for number in range(3)]
+    gone = [desk.new_participant(participant_label=f"p{number}") for number in range(3)]
     desk.now -= YEAR
-    stage = desk.newcomer(participant_label="p4")
+    stage = desk.new_participant(participant_label="p4")
     assert stage.kind == "practice"
     # Those who are not gone after all are welcome while there is room.
     assert desk.answer(gone[0]).kind == "trial"
     # A few seconds back, as when clocks are put right, change nothing.
-    desk.newcomer(participant_label="p5")
+    desk.new_participant(participant_label="p5")
     desk.now -= 5 * SECOND
     assert desk.service.arrive({"participant_label": "p6"}) == Rejected("full", "", "")
 
 
 def test_back_questions_of_those_who_left_can_be_asked_again(desk):
     desk.now += YEAR
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind == "practice":
         stage = desk.answer(stage)
     out = desk.database.read(lambda c: journal.out(c, desk.now, 10**9))

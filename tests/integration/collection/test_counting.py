@@ -23,7 +23,7 @@ from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
 from tests.support.experimenter_client import PASSWORD, application, guarded_study, sign_in
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 from tests.support.report_study import carried
 
 ITEMS = 9
@@ -61,11 +61,11 @@ def turns(worker):
     raise AssertionError("the worker does not come to rest")
 
 
-def take_part(desk, worker, person, trials=20, skip=(), timeout=(), every=7):
+def take_part(desk, worker, participant, trials=20, skip=(), timeout=(), every=7):
     """A participant answers so many questions; the worker turns now and then."""
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind in ("practice", "trial") and stage.done < trials:
-        side = person.side(stage)
+        side = participant.side(stage)
         if stage.kind == "trial":
             side = "skip" if stage.done in skip else "timeout" if stage.done in timeout else side
         stage = desk.answer(stage, side)
@@ -98,13 +98,13 @@ def test_every_answer_has_one_fate():
 
 
 def test_the_parts_add_up_to_all_answers(desk, tmp_path):
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     running = CountsByGroup()
-    take_part(desk, worker, person, skip=(3, 8), timeout=(5,))
+    take_part(desk, worker, participant, skip=(3, 8), timeout=(5,))
     desk.database.read(running.read)
-    take_part(desk, worker, person)
+    take_part(desk, worker, participant)
     desk.database.read(running.read)
-    take_part(desk, worker, person, trials=6)
+    take_part(desk, worker, participant, trials=6)
     desk.control.exclude("test", 2, "too fast")
     turns(worker)
     found = desk.database.read(answer_counts)
@@ -121,10 +121,10 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     assert found.counted == worker.learner.counted
     # Read on from where it was, or from the beginning.
     desk.database.read(running.read)
-    assert desk.database.read(lambda c: running.counts(c, summaries.people(c))) == found
-    anew = CountsByGroup()
-    desk.database.read(anew.read)
-    assert running.groups == anew.groups
+    assert desk.database.read(lambda c: running.counts(c, summaries.participants(c))) == found
+    again = CountsByGroup()
+    desk.database.read(again.read)
+    assert running.groups == again.groups
     fates = desk.database.read(Fates)
     rows = desk.rows(
         "SELECT a.seq, q.purpose, a.side, p.excluded FROM answers a "
@@ -135,14 +135,14 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
 
 def test_a_row_that_cannot_be_used_is_counted_as_such(desk):
     worker = desk.worker()
-    take_part(desk, worker, Person(ITEMS, 2), every=1)
+    take_part(desk, worker, Respondent(ITEMS, 2), every=1)
     turns(worker)
     before = desk.database.read(answer_counts)
     ((seq,),) = desk.rows(
         "SELECT max(a.seq) FROM answers a JOIN queries q ON q.id = a.query "
         "WHERE q.purpose NOT IN ('catch', 'practice')"
     )
-    insert = "INSERT INTO events (at, who, kind, detail) VALUES (0, 'worker', 'set aside', ?)"
+    insert = "INSERT INTO events (at, who, kind, detail) VALUES (0, 'worker', 'quarantine', ?)"
     desk.database.write(lambda c: c.execute(insert, (json.dumps({"answer": seq}),)))
     found = desk.database.read(answer_counts)
     assert (found.quarantined, found.counted) == (1, before.counted - 1)
@@ -156,9 +156,9 @@ def test_a_row_that_cannot_be_used_is_counted_as_such(desk):
 def collected(tmp_path_factory):
     """A study that has just been audited: a few answers more are worth neither audit nor refit."""
     desk = Desk(tmp_path_factory.mktemp("collected") / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     for _ in range(9):
-        take_part(desk, worker, person)
+        take_part(desk, worker, participant)
     desk.control.exclude("test", 1, "too fast")
     turns(worker)
     desk.close()
@@ -187,7 +187,7 @@ def last_work(desk):
 def test_when_the_last_one_has_finished_the_model_has_every_answer(crowded):
     worker = crowded.worker()
     # After fourteen of twenty the model is fitted; six are left over.
-    take_part(crowded, worker, Person(ITEMS, 2), every=14)
+    take_part(crowded, worker, Respondent(ITEMS, 2), every=14)
     before = fitted(crowded)
     assert before[0] < before[1]
     assert turns(worker) == 1
@@ -200,7 +200,7 @@ def test_when_the_last_one_has_finished_the_model_has_every_answer(crowded):
 
 def test_a_participant_who_may_still_answer_is_waited_for(crowded):
     worker = crowded.worker()
-    take_part(crowded, worker, Person(ITEMS, 2), trials=4)
+    take_part(crowded, worker, Respondent(ITEMS, 2), trials=4)
     turns(worker)
     in_model, counted = fitted(crowded)
     assert in_model < counted
@@ -214,16 +214,16 @@ def test_a_participant_who_may_still_answer_is_waited_for(crowded):
 
 
 def test_an_answer_that_comes_after_all_is_fitted_too(crowded):
-    worker, person = crowded.worker(), Person(ITEMS, 2)
-    stage = take_part(crowded, worker, person, trials=3)
+    worker, participant = crowded.worker(), Respondent(ITEMS, 2)
+    stage = take_part(crowded, worker, participant, trials=3)
     while stage.trial.purpose == "catch":
-        stage = crowded.answer(stage, person.side(stage))
+        stage = crowded.answer(stage, participant.side(stage))
     crowded.control.stop("test", "enough")
     crowded.now += IDLE_MS + 1
     turns(worker)
     in_model, counted = fitted(crowded)
     assert in_model == counted
-    after = crowded.answer(stage, person.side(stage))
+    after = crowded.answer(stage, participant.side(stage))
     assert after.kind == "expired"
     assert turns(worker) == 1
     assert fitted(crowded) == (counted + 1, counted + 1)
@@ -232,7 +232,7 @@ def test_an_answer_that_comes_after_all_is_fitted_too(crowded):
 
 def test_a_study_that_ended_before_its_first_audit_has_no_model(desk):
     worker = desk.worker()
-    take_part(desk, worker, Person(ITEMS, 2), trials=6)
+    take_part(desk, worker, Respondent(ITEMS, 2), trials=6)
     desk.now += IDLE_MS + 1
     turns(worker)
     assert desk.database.read(models.latest_model) is None
@@ -242,7 +242,7 @@ def test_a_study_that_ended_before_its_first_audit_has_no_model(desk):
 
 def test_the_last_refit_survives_a_restart(crowded):
     worker = crowded.worker()
-    take_part(crowded, worker, Person(ITEMS, 2), trials=4)
+    take_part(crowded, worker, Respondent(ITEMS, 2), trials=4)
     crowded.now += IDLE_MS + 1
     turns(worker)
     assert last_work(crowded) == "refit"
@@ -371,8 +371,8 @@ def test_every_output_shows_the_same_counts(ended, tmp_path):
     assert f"Answers: {counts['answers']} collected, {counts['fitted']} in" in lore_active(
         "replay", ended
     )
-    supposed = json.loads(lore_active("replay", ended, "--what-if", "stopping.audits=50", "--json"))
-    assert supposed["original"]["answers"] == supposed["what_if"]["answers"] == counts["answers"]
+    changed = json.loads(lore_active("replay", ended, "--what-if", "stopping.audits=50", "--json"))
+    assert changed["original"]["answers"] == changed["what_if"]["answers"] == counts["answers"]
 
 
 def test_every_export_counts_the_same(ended, tmp_path):
@@ -396,7 +396,7 @@ def test_every_export_counts_the_same(ended, tmp_path):
     assert len(read("salmon/words_responses.csv")) == own
     with np.load(tmp_path / "cblearn" / "words_triplets.npz") as held:
         assert len(held["triplets"]) == own
-    with np.load(tmp_path / "cblearn" / "words_prior_triplets.npz") as held:
+    with np.load(tmp_path / "cblearn" / "words_imported_triplets.npz") as held:
         assert len(held["triplets"]) == counts["imported"]
     for form in ("csv", "triplettools", "salmon", "cblearn"):
         text = (tmp_path / form / "dictionary.md").read_text()

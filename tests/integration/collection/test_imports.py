@@ -24,7 +24,7 @@ from server.learning.verification import verify
 from server.monitor.feed import Feed
 from server.study.config import Item
 from server.study.items.matching import matched
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = "[session]\ntrials = 25\npractice = 1\nbreak_every = 0\nfeedback = false\n"
 ITEMS = 8
@@ -47,7 +47,7 @@ def words(*numbers):
     return [item(f"word{number:02d}") for number in numbers]
 
 
-def prior(folder, count=400, seed=1, name="pilot.csv"):
+def pilot(folder, count=400, seed=1, name="pilot.csv"):
     """A CSV of answers by name, from the space that people answer from."""
     rows = simulated_answers(SPACE, count, seed)
     folder.mkdir(exist_ok=True)
@@ -67,10 +67,10 @@ def desk(tmp_path):
 
 
 def answer_all(desk, worker=None, seed=1):
-    person, stage = Person(ITEMS, 2, seed), desk.newcomer()
-    person.space = SPACE
+    participant, stage = Respondent(ITEMS, 2, seed), desk.new_participant()
+    participant.space = SPACE
     while stage.kind in ("practice", "trial"):
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
         desk.now += 900
     if worker is not None:
         worker.turn()
@@ -98,7 +98,7 @@ def models(desk):
 
 
 def test_imported_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_path):
-    file, rows = prior(tmp_path / "files")
+    file, rows = pilot(tmp_path / "files")
     worker = desk.worker()
     worker.turn()
     run("import", file, desk.folder)
@@ -106,19 +106,19 @@ def test_imported_answers_count_for_the_model_and_not_for_the_budget(desk, tmp_p
     assert models(desk)[-1][0] == len(rows)
     assert worker.learner.estimate.rank >= 1
     shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)["where"]
-    assert (shown["answers"], shown["prior"], shown["fitted"]) == (0, 400, 400)
+    assert (shown["answers"], shown["imported"], shown["fitted"]) == (0, 400, 400)
     answer_all(desk, worker)
     assert desk.rows("SELECT count(*) FROM answers")[0][0] == 26
     shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)["where"]
-    assert (shown["answers"], shown["prior"]) == (25, 400)
+    assert (shown["answers"], shown["imported"]) == (25, 400)
     # A participant who starts the worker again finds what was there, not something made again.
     assert desk.worker().learner.estimate.answers == worker.learner.estimate.answers
-    assert desk.rows("SELECT kind FROM events") == [("prior",)]
+    assert desk.rows("SELECT kind FROM events") == [("import",)]
     assert checked(desk, tmp_path).models_checked >= 1
 
 
 def test_a_running_study_takes_them_in_and_out(desk, tmp_path):
-    file, _ = prior(tmp_path / "files", 150)
+    file, _ = pilot(tmp_path / "files", 150)
     worker = desk.worker()
     worker.turn()
     for seed in range(3):
@@ -129,9 +129,9 @@ def test_a_running_study_takes_them_in_and_out(desk, tmp_path):
     assert models(desk)[-1][0] == before + 150
     answer_all(desk, worker, 4)
     told = json.loads(run("import", "--undo", file, desk.folder, "--json"))
-    assert [one["answers"] for one in told["taken_out"]] == [150]
+    assert [one["answers"] for one in told["removed"]] == [150]
     worker.turn()
-    counted = sum(one.participant != "prior 1" for one in worker.learner.answers)
+    counted = sum(one.participant != "import 1" for one in worker.learner.answers)
     assert models(desk)[-1][0] == counted
     # They no longer count, but the record keeps them.
     assert len(worker.learner.answers) == counted + 150
@@ -141,7 +141,7 @@ def test_a_running_study_takes_them_in_and_out(desk, tmp_path):
 
 
 def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
-    file, _ = prior(tmp_path / "files")
+    file, _ = pilot(tmp_path / "files")
     worker = desk.worker()
     run("import", file, desk.folder)
     worker.turn()
@@ -151,7 +151,7 @@ def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
     worker.turn()
     assert models(desk)[-1][1] == 0
     shown = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)
-    assert shown["map"]["rank"] == 0 and shown["where"]["prior"] == 0
+    assert shown["map"]["rank"] == 0 and shown["where"]["imported"] == 0
     checked(desk, tmp_path)
     # And it can come again.
     run("import", file, desk.folder)
@@ -161,33 +161,33 @@ def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
 
 
 def test_compare_and_the_log_know_them(desk, tmp_path):
-    file, rows = prior(tmp_path / "files")
+    file, rows = pilot(tmp_path / "files")
     run("import", file, desk.folder)
     told = json.loads(run("compare", desk.folder, "--folds", 2, "--methods", "lore", "--json"))
     assert told["n_triplets"] == len(rows)
     run("export", desk.folder, "--format", "log", "--out", tmp_path / "log")
     run("import", tmp_path / "log" / "words.log.jsonl", tmp_path / "again")
     text = (tmp_path / "log" / "words.log.jsonl").read_text()
-    assert text.count('"kind":"prior_answers"') == len(rows)
+    assert text.count('"kind":"imported_answers"') == len(rows)
 
 
 # ---- twice, undone, only looked at --------------------------------------------------------------
 
 
 def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
-    file, _ = prior(tmp_path / "files", 30)
+    file, _ = pilot(tmp_path / "files", 30)
     twin = file.with_name("other name.csv")
     twin.write_bytes(file.read_bytes())
     told = json.loads(run("import", file, desk.folder, "--json"))
-    assert (told["answers"], told["by"], told["prior"]) == (30, "name", 1)
+    assert (told["answers"], told["by"], told["file_number"]) == (30, "name", 1)
     assert "has already been imported" in run("import", twin, desk.folder, fails=True)
     assert "has already been imported" in run("import", twin, desk.folder, "--dry-run", fails=True)
     run("import", twin, desk.folder, "--force")
-    assert desk.rows("SELECT count(*) FROM prior_answers") == [(60,)]
+    assert desk.rows("SELECT count(*) FROM imported_answers") == [(60,)]
     said = run("import", "--undo", "abcdef", desk.folder, fails=True)
     assert f"{told['sha256'][:12]} (pilot.csv, 30), {told['sha256'][:12]} (other name.csv" in said
     run("import", "--undo", told["sha256"][:10], desk.folder, "--dry-run")
-    assert desk.rows("SELECT sum(taken_out) FROM priors") == [(0,)]
+    assert desk.rows("SELECT sum(removed) FROM imported_files") == [(0,)]
     out = run("import", "--undo", told["sha256"][:10], desk.folder)
     assert out.count("30 answers removed.") == 2
     assert "There are none." in run("import", "--undo", told["sha256"], desk.folder, fails=True)
@@ -199,7 +199,7 @@ def test_a_dry_run_leaves_nothing_behind(tmp_path):
     desk.close()
     for left in desk.folder.glob("study.db*"):
         left.unlink()
-    file, _ = prior(tmp_path / "files", 30)
+    file, _ = pilot(tmp_path / "files", 30)
     out = run("import", file, desk.folder, "--dry-run")
     assert "30 answers, items matched by name (the first anchor is 'word0" in out
     assert "Nothing was written." in out
@@ -219,7 +219,7 @@ def test_what_does_not_fit_is_said_at_once(desk, tmp_path):
         "the same item occurs twice in line 4. Nothing was imported."
     ) in said
     assert len(said.splitlines()) == 1
-    assert desk.rows("SELECT count(*) FROM priors") == [(0,)]
+    assert desk.rows("SELECT count(*) FROM imported_files") == [(0,)]
     assert "File not found" in run("import", tmp_path / "gone.csv", desk.folder, fails=True)
     assert run("import", file, tmp_path / "nowhere", fails=True)
     file.write_text("0,1,2\n3,4,99\n")
@@ -264,8 +264,8 @@ def test_center_left_right_answer_is_imported(desk, tmp_path):
     lines.append("p0,2001-01-01 00:00:01,word00,word01,word02,,1.2,Random")
     file.write_text("\n".join(lines) + "\n")
     told = json.loads(run("import", file, desk.folder, "--json"))
-    assert (told["answers"], told["by"], told["set_aside"]) == (40, "name", 1)
-    stored = desk.rows("SELECT anchor, nearer, farther FROM prior_answers ORDER BY id")
+    assert (told["answers"], told["by"], told["left_out"]) == (40, "name", 1)
+    stored = desk.rows("SELECT anchor, nearer, farther FROM imported_answers ORDER BY id")
     assert stored == [tuple(row) for row in rows]
 
 
@@ -296,7 +296,7 @@ def test_triplettools_checks_are_kept_out_of_the_answers(tmp_path):
         "1,900,a,b,c,b,random,test,a,b,c\n1,900,a,b,d,b,check,train,a,b,d\n"
     )
     table = read_table(file)
-    assert table.set_aside == 1
+    assert table.left_out == 1
     assert matched(table, [item(key) for key in "abcd"]).rows == [(0, 1, 2)]
 
 
@@ -323,7 +323,7 @@ def test_names_other_than_keys_where_they_are_one_items_alone(tmp_path):
 @pytest.mark.parametrize("form", ["csv", "triplettools", "salmon", "cblearn", "psych-ds"])
 def test_one_studys_exports_are_anothers_imported_answers(desk, tmp_path, form):
     answer_all(desk)
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind in ("practice", "trial"):
         stage = desk.answer(stage)
     desk.control.exclude("test", 2, "one key")
@@ -377,14 +377,14 @@ def test_out_and_in_again_nothing_is_lost(tmp_path, form):
     run("import", file, one)
     run("export", one, "--format", form, "--out", tmp_path / "out")
     written = {
-        "csv": "prior.csv",
-        "triplettools": "one_prior.csv",
-        "cblearn": "one_prior_triplets.npz",
-        "psych-ds": "data/study-one_task-prior_data.csv",
+        "csv": "imported.csv",
+        "triplettools": "one_imported.csv",
+        "cblearn": "one_imported_triplets.npz",
+        "psych-ds": "data/study-one_task-imported_data.csv",
     }[form]
     run("import", tmp_path / "out" / written, other)
     desk = Desk(other)
-    assert desk.rows("SELECT anchor, nearer, farther FROM prior_answers ORDER BY id") == rows
+    assert desk.rows("SELECT anchor, nearer, farther FROM imported_answers ORDER BY id") == rows
     desk.close()
 
 

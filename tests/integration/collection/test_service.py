@@ -79,7 +79,7 @@ def test_the_whole_way(desk):
 
 def test_practice_says_what_was_right(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\npractice = 2\n")
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     trial = stage.trial
     token = stage.participant
     right = "left" if trial.left == trial.anchor else "right"
@@ -109,7 +109,7 @@ def test_practice_says_what_was_right(tmp_path):
 def test_practice_without_a_choice_shows_what_most_people_choose(tmp_path, side, note):
     toml = "[session]\npractice = 1\n[trial]\nskip = true\ntimeout_ms = 1000\n"
     desk = Desk(tmp_path / "words", toml)
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.wait(1000)
     told = desk.service.answer(stage.participant, stage.trial.token, side)
     assert (told.kind, told.note) == ("practice_feedback", note)
@@ -155,7 +155,7 @@ HURRY = "[session]\ntrials = 100\npractice = 0\nbreak_every = 0\nfeedback = fals
 
 def paced(desk, gap_ms):
     """For a participant who answers this fast: their number of answers at each reminder."""
-    stage, reminded = desk.newcomer(), []
+    stage, reminded = desk.new_participant(), []
     while stage.kind in ("trial", "slow_down"):
         if stage.kind == "slow_down":
             reminded.append(stage.done)
@@ -191,7 +191,7 @@ def test_a_time_limit_or_a_stopped_clock_is_not_fast_answering(tmp_path):
 
 def test_minutes_left_follow_their_own_pace(tmp_path):
     desk = Desk(tmp_path / "words", HURRY)
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     for done in range(30):
         assert (stage.minutes is None) == (done < 5)
         # A single long pause does not change the estimate.
@@ -202,7 +202,7 @@ def test_minutes_left_follow_their_own_pace(tmp_path):
 
 
 def test_the_same_answer_again_changes_nothing(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     first = desk.answer(stage, "left")
     for side in ("left", "right", "skip"):
         assert desk.answer(stage, side) == first
@@ -211,7 +211,7 @@ def test_the_same_answer_again_changes_nothing(desk):
 
 def test_one_cannot_answer_ahead(desk):
     """The question after the next is leased for preloading, but its turn has not come."""
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     ((ahead,),) = desk.rows("SELECT token FROM queries WHERE slot = 1")
     following = desk.service.answer(stage.participant, ahead, "left")
     assert following.trial == stage.trial
@@ -219,7 +219,7 @@ def test_one_cannot_answer_ahead(desk):
 
 
 def test_one_cannot_answer_for_another(desk):
-    one, other = desk.newcomer(), desk.newcomer()
+    one, other = desk.new_participant(), desk.new_participant()
     with pytest.raises(QuestionNotFound):
         desk.service.answer(one.participant, other.trial.token, "left")
     with pytest.raises(QuestionNotFound):
@@ -229,7 +229,7 @@ def test_one_cannot_answer_for_another(desk):
 
 
 def test_coming_back_resumes_at_the_same_trial(desk):
-    stage = desk.newcomer(PROLIFIC_PID="abc")
+    stage = desk.new_participant(PROLIFIC_PID="abc")
     stage = desk.answer(stage)
     again = desk.service.arrive({"PROLIFIC_PID": "abc"})
     assert again == Welcome(stage.participant)
@@ -237,7 +237,7 @@ def test_coming_back_resumes_at_the_same_trial(desk):
 
 
 def test_the_browser_remembers_participants_without_an_id(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     assert desk.service.arrive({}, stage.participant) == Welcome(stage.participant)
     assert desk.service.arrive({}) != Welcome(stage.participant)
     # A named link wins over what the browser remembers: shared computers exist.
@@ -246,7 +246,7 @@ def test_the_browser_remembers_participants_without_an_id(desk):
 
 
 def test_a_second_session_of_the_same_participant_is_refused(desk):
-    finish(desk, desk.newcomer(PROLIFIC_PID="abc", SESSION_ID="1"))
+    finish(desk, desk.new_participant(PROLIFIC_PID="abc", SESSION_ID="1"))
     again = desk.service.arrive({"PROLIFIC_PID": "abc", "SESSION_ID": "1"})
     assert isinstance(again, Welcome)
     assert desk.service.visit(again.token).kind == "finished"
@@ -280,9 +280,9 @@ def ways(desk):
     gone["declined"] = desk.service.leave(came.token)
     unsure = desk.service.arrive({"PROLIFIC_PID": "unsure"})
     desk.now += 11 * 60_000
-    away = desk.newcomer(PROLIFIC_PID="away")
+    away = desk.new_participant(PROLIFIC_PID="away")
     desk.now += 11 * 60_000
-    finish(desk, desk.newcomer(PROLIFIC_PID="one", SESSION_ID="1"))
+    finish(desk, desk.new_participant(PROLIFIC_PID="one", SESSION_ID="1"))
     # The only place is taken.
     gone["never consented"] = desk.service.visit(unsure.token)
     gone["never consented, agrees late"] = desk.service.consent(unsure.token, True)
@@ -327,7 +327,7 @@ LIMIT = SHORT + "[trial]\ntimeout_ms = 5000\n"
 
 @pytest.mark.parametrize("desk", [SHORT, LIMIT], indirect=True)
 def test_a_skip_that_the_study_does_not_offer_is_not_taken(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.now += 6000
     kept = desk.answer(stage, "skip")
     assert (kept.kind, kept.trial, kept.note) == ("trial", stage.trial, "not_taken")
@@ -338,12 +338,12 @@ def test_a_skip_that_the_study_does_not_offer_is_not_taken(desk):
 
 @pytest.mark.parametrize("desk", [SHORT + "[trial]\nskip = true\n"], indirect=True)
 def test_a_skip_that_the_study_offers_is_taken(desk):
-    assert desk.answer(desk.newcomer(), "skip").note == ""
+    assert desk.answer(desk.new_participant(), "skip").note == ""
     assert desk.rows("SELECT side FROM answers") == [("skip",)]
 
 
 def test_without_a_time_limit_time_is_never_up(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.now += 3_600_000
     kept = desk.answer(stage, "timeout")
     assert (kept.trial, kept.note) == (stage.trial, "not_taken")
@@ -352,7 +352,7 @@ def test_without_a_time_limit_time_is_never_up(desk):
 
 @pytest.mark.parametrize("desk", [LIMIT], indirect=True)
 def test_time_is_up_by_the_servers_clock_and_not_before(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     # The second question was leased with the first, but its time begins when its turn comes.
     desk.now += 4000
     stage = desk.answer(stage)
@@ -368,7 +368,7 @@ def test_time_is_up_by_the_servers_clock_and_not_before(desk):
 
 @pytest.mark.parametrize("desk", [LIMIT], indirect=True)
 def test_a_clock_that_was_set_back_blocks_no_participant(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.now -= 3_600_000
     assert desk.answer(stage, "timeout").note == "timed_out"
 
@@ -377,7 +377,7 @@ def test_a_clock_that_was_set_back_blocks_no_participant(desk):
 
 
 def test_the_newest_window_wins_and_the_older_one_stores_nothing(desk):
-    old = desk.newcomer()
+    old = desk.new_participant()
     new = desk.service.visit(old.participant)
     told = desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
     assert (told.kind, told.note) == ("elsewhere", "not_taken")
@@ -387,7 +387,7 @@ def test_the_newest_window_wins_and_the_older_one_stores_nothing(desk):
 
 
 def test_an_answer_from_before_the_newer_window_opened_is_kept(desk):
-    old = desk.newcomer()
+    old = desk.new_participant()
     desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
     new = desk.service.visit(old.participant)
     assert new.done == 1
@@ -438,7 +438,7 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
 
 
 def test_waiting_in_two_windows_does_not_make_the_older_one_the_newest(desk):
-    old = desk.newcomer()
+    old = desk.new_participant()
     desk.control.pause("test")
     new = desk.service.visit(old.participant)
     assert new.kind == "paused"
@@ -451,7 +451,7 @@ def test_waiting_in_two_windows_does_not_make_the_older_one_the_newest(desk):
 
 
 def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.control.pause("test")
     assert desk.answer(stage).kind == "paused"
     assert desk.rows("SELECT count(*) FROM answers") == [(1,)]
@@ -462,7 +462,7 @@ def test_pause_holds_the_next_question_and_keeps_the_answer(desk):
 
 @pytest.mark.parametrize("desk", [FULL], indirect=True)
 def test_at_a_stop_participants_under_way_finish_and_new_ones_are_refused(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.control.stop("test")
     assert desk.service.arrive({}) == Rejected("full", "FULL1", "")
     while stage.kind in ("practice", "trial"):
@@ -473,14 +473,14 @@ def test_at_a_stop_participants_under_way_finish_and_new_ones_are_refused(desk):
 
 
 def test_a_late_answer_is_kept_and_marked(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
     desk.answer(stage)
     assert desk.rows("SELECT late FROM answers") == [(1,)]
 
 
 def test_reloading_renews_the_lease(desk):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     desk.now += desk.study.settings.session.lease_seconds * 1000 + 1
     stage = desk.service.visit(stage.participant)
     desk.answer(stage)
@@ -492,7 +492,7 @@ BUDGET = SHORT + "idle_minutes = 10\n[budget]\nanswers = 16\n"
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
 def test_the_quota_is_reserved_not_just_spent(desk):
-    stages = [desk.newcomer() for _ in range(3)]
+    stages = [desk.new_participant() for _ in range(3)]
     assert [stage.trials for stage in stages] == [6, 6, 4]
     assert desk.service.arrive({}).kind == "full"
     for stage in stages:
@@ -502,10 +502,10 @@ def test_the_quota_is_reserved_not_just_spent(desk):
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
 def test_quota_reserved_for_dropouts_is_given_to_others(desk):
-    left, *_ = [desk.newcomer() for _ in range(3)]
+    left, *_ = [desk.new_participant() for _ in range(3)]
     desk.answer(left)
     desk.now += 11 * 60_000
-    stages = [desk.newcomer() for _ in range(3)]
+    stages = [desk.new_participant() for _ in range(3)]
     assert sum(stage.trials for stage in stages) == 15
     # The budget has no room left for the participant who returns.
     assert desk.service.visit(left.participant).kind == "expired"
@@ -516,18 +516,18 @@ def test_quota_reserved_for_dropouts_is_given_to_others(desk):
 
 @pytest.mark.parametrize("desk", [BUDGET], indirect=True)
 def test_a_returning_participant_continues_while_quota_is_left(desk):
-    left = desk.newcomer()
+    left = desk.new_participant()
     stage = desk.answer(left)
     desk.now += 11 * 60_000
     back = desk.service.visit(left.participant)
     assert back.trial == stage.trial
-    assert [desk.newcomer().trials, desk.newcomer().trials] == [6, 4]
+    assert [desk.new_participant().trials, desk.new_participant().trials] == [6, 4]
 
 
-PEOPLE = SHORT + "[budget]\nparticipants = 5\n"
+PARTICIPANTS = SHORT + "[budget]\nparticipants = 5\n"
 
 
-@pytest.mark.parametrize("desk", [PEOPLE], indirect=True)
+@pytest.mark.parametrize("desk", [PARTICIPANTS], indirect=True)
 def test_concurrent_arrivals_never_exceed_the_participant_quota(desk):
     came = []
 
@@ -546,7 +546,7 @@ def test_concurrent_arrivals_never_exceed_the_participant_quota(desk):
 def test_no_participant_gets_a_triplet_twice(tmp_path):
     toml = "[session]\ntrials = 11\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
     desk = Desk(tmp_path / "few", toml, items=4)
-    stage = finish(desk, desk.newcomer())
+    stage = finish(desk, desk.new_participant())
     rows = desk.rows(
         "SELECT anchor, min(left, right), max(left, right) FROM queries WHERE slot >= 0"
     )
@@ -558,7 +558,7 @@ def test_no_participant_gets_a_triplet_twice(tmp_path):
 def test_more_trials_than_questions_end_in_known_ones(tmp_path):
     toml = "[session]\ntrials = 20\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
     desk = Desk(tmp_path / "few", toml, items=4)
-    finish(desk, desk.newcomer())
+    finish(desk, desk.new_participant())
     purposes = dict(desk.rows("SELECT purpose, count(*) FROM queries GROUP BY 1"))
     assert purposes == {"random": 12, "catch": 8}
     desk.close()
@@ -567,7 +567,7 @@ def test_more_trials_than_questions_end_in_known_ones(tmp_path):
 def test_sides_are_balanced_and_repeats_are_swapped(tmp_path):
     toml = "[session]\ntrials = 80\npractice = 0\nrepeat = 0.2\nbreak_every = 0\n"
     desk = Desk(tmp_path / "words", toml)
-    finish(desk, desk.newcomer())
+    finish(desk, desk.new_participant())
     rows = desk.rows(
         "SELECT left < right FROM queries WHERE slot >= 0 AND purpose IN ('random', 'active')"
     )
@@ -581,7 +581,7 @@ def test_sides_are_balanced_and_repeats_are_swapped(tmp_path):
 
 
 def test_answers_cannot_be_changed_or_deleted(desk):
-    desk.answer(desk.newcomer())
+    desk.answer(desk.new_participant())
     raw = sqlite3.connect(desk.database.path)
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         raw.execute("UPDATE answers SET side = 'right'")

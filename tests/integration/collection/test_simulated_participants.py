@@ -33,7 +33,7 @@ from server.store.hash_chain import verification as chain_verification
 from server.study.samples import template
 from server.study.workspace import open_study
 from tests.support.live_server import LiveServer, write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 ITEMS = 8
 TOML = """
@@ -55,10 +55,10 @@ def desk(tmp_path):
     opened.close()
 
 
-def take_part(desk, person, worker=None, simulated=False, trials=99, **entry):
-    stage = desk.newcomer(simulated, **entry)
+def take_part(desk, participant, worker=None, simulated=False, trials=99, **entry):
+    stage = desk.new_participant(simulated, **entry)
     while stage.kind in ("practice", "trial") and stage.done < trials:
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
         desk.now += 1500
         if worker is not None and stage.done % 4 == 0:
             worker.turn()
@@ -75,17 +75,17 @@ def turns(worker):
 def bots(desk, worker, many=2):
     for number in range(many):
         take_part(
-            desk, Person(ITEMS, 2, number), worker, True, participant_label=f"bot-{number + 1}"
+            desk, Respondent(ITEMS, 2, number), worker, True, participant_label=f"bot-{number + 1}"
         )
     turns(worker)
 
 
 def counts(desk):
-    people = desk.database.read(summaries.people)
+    participants = desk.database.read(summaries.participants)
     left_out = desk.database.read(simulated_left_out)
     return (
         desk.database.read(answer_counts),
-        participant_counts(people, desk.now, 30, left_out),
+        participant_counts(participants, desk.now, 30, left_out),
     )
 
 
@@ -99,26 +99,34 @@ def verified(desk):
 def test_while_only_bots_have_answered_they_are_fitted_and_counted_as_simulated(desk):
     worker = desk.worker()
     bots(desk, worker)
-    answers, people = counts(desk)
+    answers, participants = counts(desk)
     assert (answers.answers, answers.simulated, answers.simulated_left_out) == (24, 24, 0)
     assert answers.fitted == answers.counted > 0
-    assert (people.answered, people.simulated, people.simulated_left_out) == (2, 2, 0)
+    assert (participants.answered, participants.simulated, participants.simulated_left_out) == (
+        2,
+        2,
+        0,
+    )
     assert verified(desk) == []
 
 
 def test_the_first_human_answer_removes_all_bots_from_the_model_for_good(desk):
     worker = desk.worker()
     bots(desk, worker)
-    take_part(desk, Person(ITEMS, 2, 7), trials=1)
-    answers, people = counts(desk)
+    take_part(desk, Respondent(ITEMS, 2, 7), trials=1)
+    answers, participants = counts(desk)
     assert (answers.answers, answers.simulated, answers.simulated_left_out) == (1, 0, 24)
-    assert (people.arrived, people.answered, people.simulated_left_out) == (1, 1, 2)
+    assert (participants.arrived, participants.answered, participants.simulated_left_out) == (
+        1,
+        1,
+        2,
+    )
     turns(worker)
     assert worker.learner.counted == 1 and worker.learner.model is None
-    take_part(desk, Person(ITEMS, 2, 5), worker, True, participant_label="late bot")
+    take_part(desk, Respondent(ITEMS, 2, 5), worker, True, participant_label="late bot")
     assert worker.learner.counted == 1
-    take_part(desk, Person(ITEMS, 2, 8), worker)
-    take_part(desk, Person(ITEMS, 2, 9), worker)
+    take_part(desk, Respondent(ITEMS, 2, 8), worker)
+    take_part(desk, Respondent(ITEMS, 2, 9), worker)
     turns(worker)
     answers, _ = counts(desk)
     assert answers.answers == 25 and answers.simulated_left_out == 36
@@ -134,26 +142,26 @@ def test_the_first_human_answer_removes_all_bots_from_the_model_for_good(desk):
 
 def test_bots_that_come_after_participants_are_never_in_the_model(desk):
     worker = desk.worker()
-    take_part(desk, Person(ITEMS, 2, 8), worker)
+    take_part(desk, Respondent(ITEMS, 2, 8), worker)
     bots(desk, worker)
-    answers, people = counts(desk)
+    answers, participants = counts(desk)
     assert (answers.answers, answers.simulated_left_out) == (12, 24)
-    assert people.arrived == 1 and worker.learner.counted == answers.counted
+    assert participants.arrived == 1 and worker.learner.counted == answers.counted
     assert verified(desk) == []
 
 
 def test_excluding_and_restoring_a_bot_that_is_left_out_does_not_bring_it_in(desk):
     worker = desk.worker()
     bots(desk, worker)
-    take_part(desk, Person(ITEMS, 2, 7), worker)
+    take_part(desk, Respondent(ITEMS, 2, 7), worker)
     turns(worker)
     before = worker.learner.counted
     desk.control.exclude("Ada", 1, "a bot")
     desk.control.restore("Ada", 1, "a bot")
     turns(worker)
     assert worker.learner.counted == before
-    answers, people = counts(desk)
-    assert (answers.answers, answers.excluded, people.excluded) == (12, 0, 0)
+    answers, participants = counts(desk)
+    assert (answers.answers, answers.excluded, participants.excluded) == (12, 0, 0)
     assert verified(desk) == []
 
 
@@ -161,11 +169,11 @@ def test_a_study_may_want_bots_in_its_model(tmp_path):
     desk = Desk(tmp_path / "words", TOML + "[learning]\nsimulated = true\n", items=ITEMS)
     worker = desk.worker()
     bots(desk, worker)
-    take_part(desk, Person(ITEMS, 2, 7), worker)
+    take_part(desk, Respondent(ITEMS, 2, 7), worker)
     turns(worker)
-    answers, people = counts(desk)
+    answers, participants = counts(desk)
     assert (answers.answers, answers.simulated, answers.simulated_left_out) == (36, 24, 0)
-    assert (people.answered, people.simulated) == (3, 2)
+    assert (participants.answered, participants.simulated) == (3, 2)
     assert worker.learner.counted == answers.counted
     assert verified(desk) == []
     desk.close()
@@ -176,11 +184,11 @@ def test_a_study_may_want_bots_in_its_model(tmp_path):
 
 def test_bots_use_up_the_budget_for_bots_only(desk):
     for number in range(5):
-        take_part(desk, Person(ITEMS, 2), None, True, participant_label=f"bot-{number}")
+        take_part(desk, Respondent(ITEMS, 2), None, True, participant_label=f"bot-{number}")
     refused = desk.service.arrive({"participant_label": "one too many"}, simulated=True)
     assert isinstance(refused, Rejected) and refused.kind == "full"
     for _ in range(5):
-        take_part(desk, Person(ITEMS, 2))
+        take_part(desk, Respondent(ITEMS, 2))
     refused = desk.service.arrive({})
     assert isinstance(refused, Rejected) and refused.kind == "full"
 
@@ -198,7 +206,7 @@ def test_a_stop_caused_by_bots_closes_the_study_to_bots_only(tmp_path):
     for number in range(20):
         if desk.database.read(collection.simulated_stopped):
             break
-        take_part(desk, Person(ITEMS, 1, 3, 0.02), worker, True, participant_label=f"b{number}")
+        take_part(desk, Respondent(ITEMS, 1, 3, 0.02), worker, True, participant_label=f"b{number}")
     assert desk.database.read(collection.simulated_stopped) and not stopped()
     refused = desk.service.arrive({"participant_label": "another"}, simulated=True)
     assert isinstance(refused, Rejected) and refused.kind == "full"
@@ -206,7 +214,7 @@ def test_a_stop_caused_by_bots_closes_the_study_to_bots_only(tmp_path):
     for _ in range(20):
         if stopped():
             break
-        take_part(desk, Person(ITEMS, 1, 3, 0.02), worker)
+        take_part(desk, Respondent(ITEMS, 1, 3, 0.02), worker)
     assert stopped()
     twice = desk.rows(
         "SELECT count(*) FROM queries q JOIN queries r ON q.anchor = r.anchor AND q.id < r.id "
@@ -233,8 +241,8 @@ def test_no_participant_is_simulated_without_the_right_secret(tmp_path):
         assert client.get(label, headers={simulated.HEADER: "guessed"}).status_code == 403
         assert client.get(label, headers={simulated.HEADER: ""}).status_code == 403
         # A person who calls themselves as a bot does is a person, and not that bot.
-        person = server.app.test_client()
-        assert person.get(label).status_code == 303
+        participant = server.app.test_client()
+        assert participant.get(label).status_code == 303
         for forged in ("simulated=1", "simulated=bot-1", "participant_label=simulated=bot-1"):
             fresh = server.app.test_client()
             assert fresh.get(f"/s/words/?{forged}").status_code == 303
@@ -298,7 +306,7 @@ def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_fla
         observer = Observer(space, observer_noise, number)
         bot = Bot(desk.study, {}, observer, Browser("", threading.Event()), 0.0, number)
         rng = np.random.default_rng(number)
-        stage = desk.newcomer(True, participant_label=f"bot-{number}")
+        stage = desk.new_participant(True, participant_label=f"bot-{number}")
         while stage.kind in ("practice", "trial"):
             trial, rt = stage.trial, 1000 * float(rng.lognormal(0.0, 0.3))
             onset = desk.now
@@ -362,7 +370,7 @@ def test_every_format_marks_them_and_leaves_them_out_of_a_real_study(desk, tmp_p
         rows = rows_of(only / name)
         assert len(rows) == many and {row["simulated"] for row in rows} == {"1"}, name
 
-    take_part(desk, Person(ITEMS, 2, 7), worker)
+    take_part(desk, Respondent(ITEMS, 2, 7), worker)
     turns(worker)
     real, everybody = write("real"), write("everybody", ExportOptions(simulated=True))
     for name in files:
@@ -404,7 +412,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
     taken = json.loads(imported("only", "--simulated", "--json").stdout)
     assert taken["answers"] > 10 and taken["simulated_left_out"] == 0
 
-    take_part(desk, Person(ITEMS, 2, 7))
+    take_part(desk, Respondent(ITEMS, 2, 7))
     everybody = ExportOptions(simulated=True)
     export_folder.write(
         desk.database, desk.study, tmp_path / "all" / formats[0], formats, everybody
@@ -415,7 +423,7 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
     assert f"{bots_rows} rows of simulated participants (bots) were omitted" in done.stdout
     told = json.loads(imported("all", "--json").stdout)
     assert told["simulated_left_out"] == bots_rows
-    assert told["answers"] + told["set_aside"] + bots_rows == len(rows)
+    assert told["answers"] + told["left_out"] + bots_rows == len(rows)
 
 
 def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
@@ -430,7 +438,7 @@ def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
 def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     worker = desk.worker()
     bots(desk, worker)
-    take_part(desk, Person(ITEMS, 2, 7), worker)
+    take_part(desk, Respondent(ITEMS, 2, 7), worker)
     turns(worker)
     path = tmp_path / "words.log.jsonl"
     path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
@@ -442,7 +450,7 @@ def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
 
 
 def test_the_hash_chain_covers_the_mark(desk):
-    take_part(desk, Person(ITEMS, 2), None, True, participant_label="bot-1")
+    take_part(desk, Respondent(ITEMS, 2), None, True, participant_label="bot-1")
     desk.database.read(lambda c: None)
     raw = sqlite3.connect(desk.folder / "study.db")
     raw.execute("UPDATE participants SET simulated = 0")
@@ -487,14 +495,14 @@ def test_monitor_and_report_of_a_real_study_leave_them_out(desk):
     bots(desk, worker)
     # A monitor that is open all the time.
     desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))
-    take_part(desk, Person(ITEMS, 2, 7), None, trials=1)
+    take_part(desk, Respondent(ITEMS, 2, 7), None, trials=1)
     for seen in (shown(desk), desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))):
         # Before the worker has noticed: the simulated model is not this study's.
         assert seen["where"]["answers"] == 1 and seen["where"]["fitted"] == 0
         assert seen["map"]["rank"] == 0 and seen["dimensions"]["history"]["answers"] == []
         assert seen["dimensions"]["rank"] is None
-    take_part(desk, Person(ITEMS, 2, 8), worker)
-    take_part(desk, Person(ITEMS, 2, 9), worker)
+    take_part(desk, Respondent(ITEMS, 2, 8), worker)
+    take_part(desk, Respondent(ITEMS, 2, 9), worker)
     turns(worker)
     for seen in (shown(desk), desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))):
         assert seen["where"]["banner"][0] == "Simulated participants are left out"

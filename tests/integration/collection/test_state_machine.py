@@ -52,7 +52,7 @@ class Collecting(RuleBasedStateMachine):
         self.home = Path(tempfile.mkdtemp())
         self.desk = Desk(self.home / "words", TOML, items=6)
         self.worker = self.desk.worker()
-        self.people: list[str] = []
+        self.participants: list[str] = []
         self.acknowledged: dict[str, str] = {}
         self.late: set[str] = set()
         self.stages: dict[str, object] = {}
@@ -62,7 +62,7 @@ class Collecting(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
     @initialize()
-    def some_people(self) -> None:
+    def some_participants(self) -> None:
         for _ in range(3):
             self.arrive()
 
@@ -70,13 +70,13 @@ class Collecting(RuleBasedStateMachine):
     def arrive(self) -> None:
         came = self.desk.service.arrive({})
         if isinstance(came, Welcome):
-            self.people.append(came.token)
+            self.participants.append(came.token)
             self.stages[came.token] = self.desk.service.visit(came.token)
 
     @rule(data=st.data(), steps=st.integers(1, 12), sides=st.lists(SIDES, min_size=12, max_size=12))
-    @precondition(lambda self: self.people)
+    @precondition(lambda self: self.participants)
     def several_go_on(self, data, steps, sides) -> None:
-        tokens = data.draw(st.lists(st.sampled_from(self.people), min_size=1, max_size=3))
+        tokens = data.draw(st.lists(st.sampled_from(self.participants), min_size=1, max_size=3))
         for side in sides[:steps]:
             for token in tokens:
                 self.go_on(data, token, side)
@@ -120,13 +120,13 @@ class Collecting(RuleBasedStateMachine):
         self.desk.now += int(minutes * 60_000)
 
     @rule(data=st.data(), side=SIDES)
-    @precondition(lambda self: self.people)
+    @precondition(lambda self: self.participants)
     def some_leave_others_come_and_the_first_come_back(self, data, side) -> None:
-        early = list(self.people)
+        early = list(self.participants)
         self.desk.now += 6 * 60_000
         for _ in range(3):
             self.arrive()
-        for token in [*self.people[len(early) :], *early]:
+        for token in [*self.participants[len(early) :], *early]:
             for _ in range(2):
                 self.go_on(data, token, side)
 
@@ -147,9 +147,9 @@ class Collecting(RuleBasedStateMachine):
             }
 
     @rule(data=st.data(), excluded=st.booleans())
-    @precondition(lambda self: self.people)
+    @precondition(lambda self: self.participants)
     def exclude_or_restore(self, data, excluded) -> None:
-        number = data.draw(st.integers(1, len(self.people)))
+        number = data.draw(st.integers(1, len(self.participants)))
         act = self.desk.control.exclude if excluded else self.desk.control.restore
         act("test", number, "because")
 
@@ -189,11 +189,13 @@ class Collecting(RuleBasedStateMachine):
             "FROM answers a JOIN queries q ON q.id = a.query WHERE q.slot >= 0"
         )
         assert on_time <= BUDGET
-        promised, people = self.desk.database.read(
-            lambda c: store.promised(c, self.desk.now - 5 * 60_000, self.desk.now, simulated=False)
+        reserved_trials, participants = self.desk.database.read(
+            lambda c: store.reserved_trials(
+                c, self.desk.now - 5 * 60_000, self.desk.now, simulated=False
+            )
         )
-        assert promised <= BUDGET + late
-        assert people <= 8 + late
+        assert reserved_trials <= BUDGET + late
+        assert participants <= 8 + late
 
     @invariant()
     def every_row_is_as_recorded(self) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from docs.reference.make import HERE, ORDER, pages
 from docs.reference.meanings import FIT, KINDS, LOG
 from server.cli.main import main
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 ITEMS = 6
 
@@ -51,11 +51,11 @@ def exported(tmp_path_factory):
     home = tmp_path_factory.mktemp("reference")
     toml = "[session]\ntrials = 30\npractice = 1\nbreak_every = 0\n"
     desk = Desk(home / "words", toml, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     worker.turn()
-    stage = desk.newcomer(PROLIFIC_PID="one")
+    stage = desk.new_participant(PROLIFIC_PID="one")
     while stage.kind in ("practice", "trial"):
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
     desk.control.exclude("Ada", 1, "a trial")
     desk.control.restore("Ada", 1, "over")
     worker.turn()
@@ -83,14 +83,14 @@ def test_every_column_that_is_written_is_explained(made, exported):
         for file in exported.rglob("*.csv")
         if not file.name.endswith(("embedding.csv", "embedding_data.csv", "_targets.csv"))
     ]
-    assert len(files) == 13
+    assert len(files) == 14
     for file in files:
         with file.open(encoding="utf-8", newline="") as text:
             header = next(csv.reader(text))
         name = re.sub("^words", "STUDY", file.name)
         unasked = set()
-        if "_task-prior_" in name:
-            name = "prior.csv"
+        if "_task-imported_" in name:
+            name = "imported.csv"
         elif "_task-" in name:
             name = "data/" + name.replace("study-words", "study-STUDY")
             # Comments come with an option.

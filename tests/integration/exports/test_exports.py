@@ -23,13 +23,16 @@ from server.exports.dictionary import MEANINGS
 from server.exports.registry import FORMATS
 from server.exports.tables import csv_text
 from server.study.workspace import open_study
+from tests.support.commands import run
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 from tests.support.psych_ds_rules import issues
 
-TOML = """
+# Enough answers for a map, whatever the last bits are.
+TRIALS, PARTICIPANTS = 60, 3
+TOML = f"""
 [session]
-trials = 20
+trials = {TRIALS}
 practice = 1
 break_every = 0
 catch = 0.1
@@ -43,12 +46,12 @@ ITEMS = 8
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     desk = Desk(tmp_path_factory.mktemp("export") / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 1, noise=0.0)
     worker.turn()
-    for number in range(3):
-        stage = desk.newcomer(PROLIFIC_PID=f"=secret{number}")
+    for number in range(PARTICIPANTS):
+        stage = desk.new_participant(PROLIFIC_PID=f"=secret{number}")
         while stage.kind in ("practice", "trial"):
-            side = "skip" if stage.done == 9 else person.side(stage)
+            side = "skip" if stage.done == 9 else participant.side(stage)
             stage = desk.answer(stage, side)
         desk.service.feedback(stage.participant, "=1+1\nthank you, “all”")
         worker.turn()
@@ -56,12 +59,6 @@ def folder(tmp_path_factory):
     worker.turn()
     desk.close()
     return desk.folder
-
-
-def run(*arguments):
-    result = CliRunner().invoke(main, [str(one) for one in arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 def read(path):
@@ -72,16 +69,16 @@ def read(path):
 def test_csv_has_every_answer_and_every_column_is_explained(folder, tmp_path):
     run("export", folder, "--format", "csv", "--out", tmp_path)
     answers = read(tmp_path / "answers.csv")
-    assert len(answers) == 3 * 21
+    assert len(answers) == PARTICIPANTS * (TRIALS + 1)
     assert {row["excluded"] for row in answers} == {"0", "1"}
     dictionary = (tmp_path / "dictionary.md").read_text()
     for name in ("answers.csv", "participants.csv", "items.csv"):
         for column in read(tmp_path / name)[0]:
             assert f"| {column} | {MEANINGS[column]} |" in dictionary
-    people = read(tmp_path / "participants.csv")
-    assert people[0]["external"] == "PROLIFIC_PID==secret0"
-    assert people[0]["feedback"].startswith("'=1+1")
-    assert "PROLIFIC_PID" in people[0]["entry"]
+    participants = read(tmp_path / "participants.csv")
+    assert participants[0]["external"] == "PROLIFIC_PID==secret0"
+    assert participants[0]["feedback"].startswith("'=1+1")
+    assert "PROLIFIC_PID" in participants[0]["entry"]
 
 
 def test_participants_can_be_left_out_or_pseudonymised(folder, tmp_path):
@@ -106,7 +103,7 @@ def test_triplettools_columns(folder, tmp_path):
         assert (row["Center"], row["Answer"]) == (head, winner)
     assert {row["sampleAlg"] for row in rows} >= {"random", "adaptive", "check", "repeat"}
     # Three people, twenty trials each, one of them skipped.
-    assert len(rows) == 3 * 19
+    assert len(rows) == PARTICIPANTS * (TRIALS - 1)
 
 
 def test_triplettools_sets_are_what_counts(folder, tmp_path):
@@ -166,11 +163,11 @@ def test_triplettools_keeps_who_was_careful(tmp_path, own_catches):
         text = (folder / "study.toml").read_text()
         (folder / "study.toml").write_text(text + '[stimuli]\ncatches = "catches.csv"\n')
     desk = Desk(folder)
-    person = Person(ITEMS, 2, noise=0.0)
+    participant = Respondent(ITEMS, 2, noise=0.0)
     for careful in (True, False):
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind == "trial":
-            side = person.side(stage)
+            side = participant.side(stage)
             if stage.trial.purpose == "catch" and not careful:
                 side = {"left": "right", "right": "left"}[side]
             desk.now += 2500
@@ -225,7 +222,7 @@ def test_salmon_responses_are_as_its_dashboard_gives_them(folder, tmp_path):
 def test_a_study_without_a_model_is_exported_too(tmp_path):
     folder = write_study(tmp_path / "words", items=ITEMS)
     desk = Desk(folder)
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind == "practice":
         stage = desk.answer(stage)
     desk.answer(stage)
@@ -244,7 +241,7 @@ def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
     run("export", folder, "--format", "cblearn", "--out", tmp_path)
     with np.load(tmp_path / "words_triplets.npz", allow_pickle=False) as held:
         triplets, items = held["triplets"], held["items"]
-        people = held["participant"]
+        participants = held["participant"]
     assert triplets.ndim == 2 and triplets.shape[1] == 3
     assert np.issubdtype(triplets.dtype, np.integer)
     assert all(len(set(row)) == 3 for row in triplets.tolist())
@@ -254,9 +251,9 @@ def test_arrays_are_as_cblearn_takes_them(folder, tmp_path):
     assert [(row["head"], row["winner"], row["loser"]) for row in table] == [
         tuple(map(str, row)) for row in triplets
     ]
-    assert len(people) == len(triplets)
+    assert len(participants) == len(triplets)
     # Nothing in the file could mark a participant who is excluded.
-    assert set(people.tolist()) == {1, 3}
+    assert set(participants.tolist()) == {1, 3}
     assert items.tolist() == [f"word{number:02d}" for number in range(ITEMS)]
     # And so does this library, from the file itself.
     assert len(as_triplets(triplets)) == len(triplets)
@@ -276,10 +273,10 @@ def test_imported_answers_are_described_in_every_format(folder, tmp_path):
     for file in (out / "psych-ds" / "data").iterdir():
         assert set(read(file)[0]) <= named, file.name
     for form in ("triplettools", "salmon"):
-        (row,) = read(out / form / "words_prior.csv")
+        (row,) = read(out / form / "words_imported.csv")
         assert [row[name] for name in ("head", "winner", "loser")] == ["3", "1", "2"]
         assert row["head_filename"] == "word03"
-        dictionary = (out / form / "dictionary_prior.md").read_text()
+        dictionary = (out / form / "dictionary_imported.md").read_text()
         assert all(f"| {column} |" in dictionary for column in row)
 
 
@@ -295,12 +292,12 @@ def test_psych_ds_rules_with_imported_answers(folder, tmp_path):
     prior.write_text("anchor,nearer,farther\nword03,word01,word02\n")
     run("import", prior, study)
     run("export", study, "--format", "psych-ds", "--out", out)
-    assert (out / "data" / "study-words_task-prior_data.csv").exists()
+    assert (out / "data" / "study-words_task-imported_data.csv").exists()
     assert issues(out) == []
-    (row,) = read(out / "data" / "study-words_task-prior_data.csv")
+    (row,) = read(out / "data" / "study-words_task-imported_data.csv")
     readme = (out / "README.md").read_text()
-    assert "## prior" in readme
-    assert all(f"| {column} |" in readme.partition("## prior")[2] for column in row)
+    assert "## imported" in readme
+    assert all(f"| {column} |" in readme.partition("## imported")[2] for column in row)
 
 
 def test_psych_ds_rules_before_anybody_came(tmp_path):
@@ -360,7 +357,7 @@ def test_replay_says_that_all_is_well_and_what_is_not(folder, tmp_path):
     assert found["mismatches"] == []
     assert found["models_checked"] > 1
     assert found["fingerprint_match"] is True
-    assert set(found) >= {"queries_checked", "decisions_checked", "seconds"}
+    assert set(found) >= {"questions_checked", "decisions_checked", "seconds"}
     run("export", folder, "--format", "log", "--out", tmp_path)
     log = tmp_path / "words.log.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
@@ -451,13 +448,13 @@ def test_psych_ds_is_de_identified(folder, tmp_path):
     assert "De-identified" in description["description"]
     # Of times there are days and durations, and no clock.
     assert not re.search(r"\d\d:\d\d:\d\d", said)
-    answers, people = read(files["task-answers"]), read(files["task-participants"])
-    assert {len(row["day_utc"]) for row in (*answers, *people)} == {10}
-    assert len(answers) == 3 * 21 and len(people) == 3
+    answers, participants = read(files["task-answers"]), read(files["task-participants"])
+    assert {len(row["day_utc"]) for row in (*answers, *participants)} == {10}
+    assert len(answers) == PARTICIPANTS * (TRIALS + 1) and len(participants) == PARTICIPANTS
     for who in ("1", "2", "3"):
         times = [int(row["session_ms"]) for row in answers if row["participant"] == who]
         assert times == sorted(times) and times[0] >= 0
-    assert all(int(row["duration_ms"]) >= 0 for row in people)
+    assert all(int(row["duration_ms"]) >= 0 for row in participants)
 
 
 def test_psych_ds_has_items_and_embedding(folder, tmp_path):
@@ -478,9 +475,9 @@ def test_comments_and_names_only_if_asked(folder, tmp_path):
     (comment,) = {row["feedback"] for row in read(files["task-participants"])}
     assert "thank you" in comment and "secret" not in everything(tmp_path / "comments")
     description, files = psych_ds(folder, tmp_path / "named", "--identified")
-    people = read(files["task-participants"])
-    assert people[0]["external"] == "PROLIFIC_PID==secret0"
-    assert people[0]["arrived_at_utc"].endswith("+00:00")
+    participants = read(files["task-participants"])
+    assert participants[0]["external"] == "PROLIFIC_PID==secret0"
+    assert participants[0]["arrived_at_utc"].endswith("+00:00")
     assert "De-identified" not in description["description"]
 
 

@@ -14,7 +14,7 @@ from server.exports import log
 from server.learning.verification import verify
 from server.store.hash_chain import records as chain
 from server.store.tables import TABLES, key_of
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -30,14 +30,14 @@ ITEMS = 8
 def desk(tmp_path_factory):
     """A small study with exclusions and a pause in its history."""
     opened = Desk(tmp_path_factory.mktemp("log") / "words", TOML, items=ITEMS)
-    worker, person = opened.worker(), Person(ITEMS, 2)
+    worker, participant = opened.worker(), Respondent(ITEMS, 2)
     worker.turn()
     for number in range(4):
-        stage = opened.newcomer(participant_label=f"person {number}")
+        stage = opened.new_participant(participant_label=f"person {number}")
         # Another assignment: the parameters of the first go into an event.
         opened.service.arrive({"participant_label": f"person {number}", "assignmentId": "new"})
         while stage.kind in ("practice", "trial"):
-            stage = opened.answer(stage, person.side(stage))
+            stage = opened.answer(stage, participant.side(stage))
             opened.now += 700
             if stage.done % 7 == 0:
                 worker.turn()
@@ -104,7 +104,7 @@ def test_it_replays_bit_for_bit_from_the_database_and_from_the_log(desk, written
         assert found.fingerprint_match
         assert found.models_checked == desk.rows("SELECT count(*) FROM models")[0][0] > 3
         assert found.decisions_checked == found.models_checked
-        assert found.queries_checked > 50
+        assert found.questions_checked > 50
     database.close()
 
 
@@ -217,9 +217,9 @@ def test_converted_line_ends_make_no_other_log(written, tmp_path):
 def test_a_line_that_was_hashed_again_is_found_by_the_next_one(written, tmp_path):
     lines = written.read_bytes().splitlines(keepends=True)
     at = next(k for k, line in enumerate(lines) if b'"side":"left"' in line)
-    seal = json.loads(lines[at - 1])["seal"]
-    body = lines[at][: lines[at].rindex(b',"seal"')] + b"}"
-    lines[at] = log._sealed(body.replace(b'"left"', b'"right"', 1), seal)[0]
+    before = json.loads(lines[at - 1])["hash"]
+    body = lines[at][: lines[at].rindex(b',"hash"')] + b"}"
+    lines[at] = log._hashed(body.replace(b'"left"', b'"right"', 1), before)[0]
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"".join(lines))
     with path.open("rb") as file, pytest.raises(log.BadLog, match="or the one before it"):
@@ -279,12 +279,12 @@ def test_an_answer_changed_with_care_leads_to_other_models(desk, written, tmp_pa
 
 
 def forged(path, change):
-    """The log with a line changed by a participant who knows how seals are made."""
-    seal, out = "", []
+    """The log with a line changed by a participant who knows how the hashes are made."""
+    before, out = "", []
     for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
-        body = change(number, raw[: raw.rfind(b',"seal":"')] + b"}")
-        sealed, seal = log._sealed(body, seal)
-        out.append(sealed)
+        body = change(number, raw[: raw.rfind(b',"hash":"')] + b"}")
+        line, before = log._hashed(body, before)
+        out.append(line)
     return b"".join(out)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner import snapshot
 from lore_active.learner.history import STATES
+from lore_active.learner.pending_audit import AuditCancelled
 from lore_active.questions.pool import PooledQuestions, keys
 from lore_active.questions.question import AlreadyAnswered, UnknownQuestion
 from lore_active.simulation.observers import (
@@ -27,21 +29,22 @@ from lore_active.simulation.observers import (
     gaussian_space,
     simulated_answers,
 )
-from lore_active.simulation.run import LoggedPeople, SimulatedPeople, simulate
+from lore_active.simulation.run import LoggedParticipants, SimulatedParticipants, simulate
+from lore_active.stopping.registry import stopping_rule
 
 ITEMS = 20
 
 
-def course(seed=3, rank=2, noise=0.05, people=2, **options):
+def course(seed=3, rank=2, noise=0.05, participants=2, **options):
     """A learner after every few answers, refits and audits included, and the space behind them."""
     space = gaussian_space(ITEMS, rank, seed)
-    persons = [Observer(space, ObserverNoise(noise=noise), seed + k) for k in range(people)]
+    observers = [Observer(space, ObserverNoise(noise=noise), seed + k) for k in range(participants)]
     learner = Learner(ITEMS, seed=seed, **options)
     while True:
-        for query in learner.ask(5):
-            who = query.id % people
-            side = persons[who].answer(query.anchor, query.left, query.right)
-            learner.tell(query.id, side, f"P{who}")
+        for question in learner.ask(5):
+            who = question.id % participants
+            side = observers[who].answer(question.anchor, question.left, question.right)
+            learner.tell(question.id, side, f"P{who}")
         {"audit": learner.audit, "refit": learner.refit, None: lambda: None}[learner.due()]()
         yield learner, space
 
@@ -70,13 +73,13 @@ def fingerprint(learner):
         estimate.aligned.tobytes(),
         estimate.spectrum.tobytes(),
         estimate.evidence,
-        estimate.progressive,
+        estimate.prequential,
         learner.decision,
     )
 
 
-def question_keys(queries):
-    rows = np.array([[q.anchor, q.left, q.right] for q in queries])
+def question_keys(questions):
+    rows = np.array([[q.anchor, q.left, q.right] for q in questions])
     return keys(rows, ITEMS).tolist()
 
 
@@ -85,10 +88,10 @@ def test_it_learns_the_space_and_the_rank():
     assert learner.estimate.rank == 2
     test = simulated_answers(space, 2000, 99, ObserverNoise(noise=0.0))
     assert triplet_accuracy(learner.estimate.embedding, test) > 0.88
-    purposes = {query.purpose for query in learner.queries}
+    purposes = {question.purpose for question in learner.questions}
     assert {"cover", "random", "active"} <= purposes
-    progressive = learner.estimate.progressive
-    assert 0 < progressive.low < progressive.value < progressive.high < 1
+    prequential = learner.estimate.prequential
+    assert 0 < prequential.low < prequential.value < prequential.high < 1
 
 
 class NotingWidths:
@@ -148,12 +151,55 @@ def test_no_question_twice_until_none_is_left():
     learner = Learner(4, seed=0)
     seen = set()
     for _ in range(12):
-        (query,) = learner.ask(1)
-        key = keys(np.array([[query.anchor, query.left, query.right]]), 4).tolist()[0]
+        (question,) = learner.ask(1)
+        key = keys(np.array([[question.anchor, question.left, question.right]]), 4).tolist()[0]
         assert key not in seen
         seen.add(key)
-        learner.tell(query.id, "left")
+        learner.tell(question.id, "left")
     assert learner.ask(3) == []
+
+
+def test_a_question_is_asked_of_several_participants_but_never_twice_of_one():
+    space, learner = gaussian_space(5, 1, 2), Learner(5, seed=0)
+    participants = SimulatedParticipants([Observer(space, seed=k) for k in range(3)])
+    *_, summary = simulate(learner, participants, 1000, None, lambda: 0.0, stop=False)
+    # Five items have 30 questions: all participants answer all of them, then nobody is left to ask.
+    assert summary["answers"] == 90
+    asked = {(answer.participant, key) for answer, key in zip(
+        learner.answers, answer_keys(learner), strict=True
+    )}  # fmt: skip
+    assert len(asked) == 90
+
+
+def answer_keys(learner):
+    rows = [(one.anchor, one.nearer, one.farther) for one in learner.answers]
+    return keys(np.array(rows), learner.n_objects).tolist()
+
+
+def test_new_questions_come_first_while_there_are_many():
+    space, learner = gaussian_space(8, 2, 2), Learner(8, seed=1)
+    participants = SimulatedParticipants([Observer(space, seed=k) for k in range(20)])
+    list(simulate(learner, participants, 200, None, lambda: 0.0, stop=False))
+    given = answer_keys(learner)
+    # Of 168 questions the first half are all different; then information decides.
+    assert len(set(given[:84])) == 84
+    assert len(set(given)) < 200
+    *_, often = np.unique(given, return_counts=True)
+    assert 2 <= often.max() <= 20
+
+
+def test_nobody_is_asked_a_question_that_they_have_had():
+    learner = Learner(4, seed=0)
+    for who in ("P1", "P2"):
+        had = set()
+        for _ in range(12):
+            (question,) = learner.ask(participant=who)
+            had.update(question_keys([question]))
+            learner.tell(question.id, "left", who)
+        assert len(had) == 12
+        assert learner.ask(participant=who) == []
+    # If it is not known who comes next, there is a question for others.
+    assert len(learner.ask(5)) == 5
 
 
 def test_skipped_and_lapsed_questions_are_free_again():
@@ -173,8 +219,8 @@ def test_answers_out_of_order_give_the_same_fit():
     sides = ["left", "right"]
     for learner, order in ((one, 1), (other, -1)):
         asked = learner.ask(60)
-        for query in asked[::order]:
-            learner.tell(query.id, sides[query.id % 2])
+        for question in asked[::order]:
+            learner.tell(question.id, sides[question.id % 2])
         learner.audit()
     assert one.estimate.embedding.tobytes() == other.estimate.embedding.tobytes() or (
         one.estimate.rank == other.estimate.rank == 0
@@ -183,12 +229,12 @@ def test_answers_out_of_order_give_the_same_fit():
 
 def test_duplicate_unknown_and_invalid_answers_are_named():
     learner = Learner(ITEMS)
-    (query,) = learner.ask()
-    learner.tell(query.id, "left")
-    with pytest.raises(AlreadyAnswered, match=f"Question {query.id}"):
-        learner.tell(query.id, "right")
+    (question,) = learner.ask()
+    learner.tell(question.id, "left")
+    with pytest.raises(AlreadyAnswered, match=f"Question {question.id}"):
+        learner.tell(question.id, "right")
     with pytest.raises(AlreadyAnswered):
-        learner.skip(query.id)
+        learner.skip(question.id)
     with pytest.raises(UnknownQuestion, match="no question 99"):
         learner.tell(99, "left")
     (other,) = learner.ask()
@@ -218,20 +264,20 @@ def test_answers_from_outside_count():
     assert learner.due() == "audit"
     learner.audit()
     assert learner.estimate.rank == 2
-    (query,) = learner.ask()
-    assert query.version == 1
+    (question,) = learner.ask()
+    assert question.version == 1
 
 
 def test_repeats_swap_sides_and_give_a_noise_ceiling():
     learner, _ = study()
-    told = [query for query in learner.queries if query.purpose == "random"]
+    told = [question for question in learner.questions if question.purpose == "random"]
     assert learner.estimate.ceiling is None
     chose_left = {i: answer.nearer for i, answer in enumerate(learner.answers)}
-    for query in told[:12]:
-        again = learner.repeat(query.id)
-        assert (again.left, again.right) == (query.right, query.left)
+    for question in told[:12]:
+        again = learner.repeat(question.id)
+        assert (again.left, again.right) == (question.right, question.left)
         assert again.purpose == "repeat"
-        answer = next(one for one in learner.answers if one.query == query.id)
+        answer = next(one for one in learner.answers if one.question == question.id)
         learner.tell(again.id, "left" if answer.nearer == again.left else "right")
     assert chose_left
     assert learner.estimate.ceiling == 1.0
@@ -239,8 +285,8 @@ def test_repeats_swap_sides_and_give_a_noise_ceiling():
 
 def test_catch_answers_do_not_enter_the_fit():
     learner = Learner(ITEMS)
-    query = learner.issue(0, 1, 2, "catch")
-    learner.tell(query.id, "left")
+    question = learner.issue(0, (1, 2), "catch")
+    learner.tell(question.id, "left")
     assert learner.estimate.answers == 0
 
 
@@ -250,12 +296,12 @@ def test_same_seed_and_calls_same_bits_also_in_another_process():
         "from tests.integration.learner.test_learner import study, fingerprint; import hashlib;"
         "learner = study(answers=160, seed=3)[0];"
         "print(hashlib.sha256(repr(fingerprint(learner)).encode()"
-        " + repr(learner.queries).encode()).hexdigest())"
+        " + repr(learner.questions).encode()).hexdigest())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     import hashlib
 
-    text = repr(fingerprint(learner)).encode() + repr(learner.queries).encode()
+    text = repr(fingerprint(learner)).encode() + repr(learner.questions).encode()
     assert told.stdout.strip() == hashlib.sha256(text).hexdigest()
 
 
@@ -268,9 +314,29 @@ def spelt(learner, document):
             name: value for name, value in document.items() if name not in ("codes", "participants")
         },
         "format": 3,
-        "queries": [asdict(one) for one in learner.queries],
+        "queries": [
+            {
+                **{
+                    name: value
+                    for name, value in asdict(one).items()
+                    if name not in ("options", "kind")
+                },
+                "left": one.left,
+                "right": one.right,
+            }
+            for one in learner.questions
+        ],
         "states": states,
-        "answers": [asdict(one) for one in learner.answers],
+        "answers": [
+            {
+                "query": one.question,
+                **{
+                    name: getattr(one, name)
+                    for name in ("anchor", "nearer", "farther", "participant")
+                },
+            }
+            for one in learner.answers
+        ],
         "events": [list(one) for one in learner._history.events()],
         "predictions": [None if np.isnan(margin) else margin for margin in margins],
     }
@@ -284,13 +350,51 @@ def test_saved_and_restored_it_goes_on_exactly():
     assert fingerprint(restored) == fingerprint(before) == fingerprint(learner)
     assert restored.answers == before.answers == learner.answers
     assert restored.ask(7) == before.ask(7) == learner.ask(7)
-    assert restored.queries == before.queries == learner.queries
+    assert restored.questions == before.questions == learner.questions
     for one in (learner, restored):
         one.refit()
         one.audit()
     assert fingerprint(restored) == fingerprint(learner)
     with pytest.raises(InvalidParameter, match="format 99"):
         snapshot.load({**document, "format": 99}, arrays)
+
+
+def test_ids_are_names_and_change_nothing_that_is_computed():
+    dense, chosen = Learner(ITEMS, seed=3), Learner(ITEMS, seed=3)
+    respondent = Observer(gaussian_space(ITEMS, 2, 1), ObserverNoise(noise=0.1), 2)
+    ids = iter(np.random.default_rng(0).permutation(1000).tolist())
+    for _ in range(16):
+        pairs = [(question, next(ids)) for question in dense.ask(10)]
+        selected = chosen.proposal(10)()
+        assert [replace(one, id=0) for one in selected] == [replace(q, id=0) for q, _ in pairs]
+        for one, (_, number) in zip(selected, pairs, strict=True):
+            chosen.record(replace(one, id=number))
+        extra, number = dense.issue(0, (1, 2)), next(ids)
+        assert chosen.issue(0, (1, 2), id=number).id == number
+        again, twice = dense.repeat(extra.id), next(ids)
+        assert chosen.repeat(number, id=twice).repeats == number
+        for question, other in (*pairs, (extra, number), (again, twice)):
+            side = respondent.answer(question.anchor, question.left, question.right)
+            dense.tell(question.id, side, f"P{question.id % 3}")
+            chosen.tell(other, side, f"P{question.id % 3}")
+        if due := dense.due():
+            assert chosen.due() == due
+            getattr(dense, due)(), getattr(chosen, due)()
+    assert dense.audits and fingerprint(chosen) == fingerprint(dense)
+    assert [replace(one, question=0) for one in chosen.answers] == [
+        replace(one, question=0) for one in dense.answers
+    ]
+    document, arrays = snapshot.dump(chosen)
+    restored = snapshot.load(json.loads(json.dumps(document)), arrays)
+    assert restored.questions == chosen.questions and restored.answers == chosen.answers
+    for one in (dense, chosen, restored):
+        one.exclude("P1")
+    assert fingerprint(chosen) == fingerprint(dense) == fingerprint(restored)
+    # By default an id is new.
+    taken = {one.id for one in chosen.questions}
+    assert chosen.ask()[0].id == max(taken) + 1
+    with pytest.raises(InvalidParameter, match="must be a new number"):
+        chosen.issue(0, (1, 2), id=max(taken))
 
 
 def test_exclusion_is_as_if_never_there_and_can_be_undone():
@@ -300,16 +404,18 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
     # The same questions and the same moments of learning, but P1 never answers.
     for kind, which in learner._history.events():
         if kind == "ask":
-            query = learner.queries[which]
-            without.issue(query.anchor, query.left, query.right, query.purpose)
+            question = learner.questions[which]
+            without.issue(question.anchor, question.options, question.purpose)
         elif kind == "answer":
             answer = learner.answers[which]
             if answer.participant != "P1":
-                side = "left" if answer.nearer == learner.queries[answer.query].left else "right"
-                without.tell(answer.query, side, answer.participant)
+                side = (
+                    "left" if answer.nearer == learner.questions[answer.question].left else "right"
+                )
+                without.tell(answer.question, side, answer.participant)
         elif kind == "audit":
             without.audit()
-        else:
+        elif kind == "refit":
             without.refit()
     learner.exclude("P1")
     assert fingerprint(learner) == fingerprint(without)
@@ -318,13 +424,47 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
     assert fingerprint(learner) == before
 
 
+def test_an_audit_beside_the_learner_counts_the_answers_that_came_meanwhile():
+    learner, _ = study(answers=200)
+    twin, _ = study(answers=200)
+    pending = learner.start_audit()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pending.run)
+        for question in learner.ask(30):
+            learner.tell(question.id, "left", "P3")
+        running.result()
+    audit = learner.finish_audit(pending)
+    assert audit.answers == learner.counted - 30
+    assert learner.unfitted == 0
+    # The audit itself is that of the earlier answers.
+    assert [one.loss for one in audit.evidence] == [one.loss for one in twin.audit().evidence]
+    before = fingerprint(learner)
+    learner.exclude("P3")
+    learner.restore("P3")
+    assert fingerprint(learner) == before
+
+
+def test_a_cancelled_audit_ends_early_and_leaves_the_learner_as_it_was():
+    learner, _ = study(answers=200)
+    before = fingerprint(learner)
+    pending = learner.start_audit()
+    pending.cancel()
+    with pytest.raises(AuditCancelled):
+        pending.run()
+    assert fingerprint(learner) == before
+    learner.audit()
+    assert learner.unfitted == 0
+
+
 def test_aligned_embedding_does_not_rotate_between_refits():
     learner, space = study(answers=300)
-    person = Observer(space, ObserverNoise(noise=0.05), 77)
+    participant = Observer(space, ObserverNoise(noise=0.05), 77)
     for _ in range(3):
         before = learner.estimate.aligned
-        for query in learner.ask(10):
-            learner.tell(query.id, person.answer(query.anchor, query.left, query.right))
+        for question in learner.ask(10):
+            learner.tell(
+                question.id, participant.answer(question.anchor, question.left, question.right)
+            )
         learner.refit()
         after = learner.estimate.aligned
         if after.shape == before.shape:
@@ -333,7 +473,7 @@ def test_aligned_embedding_does_not_rotate_between_refits():
 
 
 def test_uncertainty_shrinks_with_answers():
-    few, many = study(answers=120, seed=8)[0], study(answers=420, seed=8)[0]
+    few, many = study(answers=160, seed=8)[0], study(answers=520, seed=8)[0]
     sizes = []
     for learner in (few, many):
         blocks = learner.uncertainty()
@@ -349,8 +489,8 @@ def test_uncertainty_shrinks_with_answers():
 def test_every_selector_selects_new_questions(name):
     learner, _ = study(answers=120, selector=SELECTORS.make(name))
     asked = learner.ask(30)
-    answered = {one.query for one in learner.answers}
-    old = question_keys([q for q in learner.queries if q.id in answered])
+    answered = {one.question for one in learner.answers}
+    old = question_keys([q for q in learner.questions if q.id in answered])
     assert not set(question_keys(asked)) & set(old)
     assert len(set(question_keys(asked))) == 30
 
@@ -359,30 +499,42 @@ def test_pure_noise_is_nothing_to_find():
     learner = Learner(ITEMS, seed=2)
     rng = np.random.default_rng(0)
     while learner.estimate.answers < 500:
-        for query in learner.ask(10):
-            learner.tell(query.id, "left" if rng.random() < 0.5 else "right")
+        for question in learner.ask(10):
+            learner.tell(question.id, "left" if rng.random() < 0.5 else "right")
         if learner.due() == "audit":
             learner.audit()
             assert not learner.decision.settled
     assert learner.audits[-1].rank <= 1
 
 
-def test_it_stops_with_reasons_at_the_right_rank():
+@pytest.mark.parametrize(
+    ("rule", "against_fewer", "against_more"),
+    [
+        ("rank_settled", "2 vs 1 dimension: mean advantage of", "2 vs 3 dimensions: mean adv"),
+        (
+            "smallest_dimension",
+            "Log Bayes factor, 2 vs 1 dimension: ",
+            "against a further dimension that carries 15 % or more",
+        ),
+    ],
+)
+def test_it_stops_with_reasons_at_the_right_rank(rule, against_fewer, against_more):
     space = gaussian_space(ITEMS, 2, 6)
-    people = SimulatedPeople([Observer(space, ObserverNoise(noise=0.05), 1)])
-    *records, summary = simulate(Learner(ITEMS, seed=6), people, 800, None, lambda: 0.0)
+    participants = SimulatedParticipants([Observer(space, ObserverNoise(noise=0.05), 1)])
+    learner = Learner(ITEMS, seed=6, stopping=stopping_rule(rule))
+    *records, summary = simulate(learner, participants, 800, None, lambda: 0.0)
     assert summary["stopped_at"] == records[-1]["answers"]
     assert summary["stopped_rank"] == 2
-    assert "2 vs 1 dimension: mean advantage of" in summary["message"]
-    assert "2 vs 3 dimensions: mean advantage of" in summary["message"]
+    assert against_fewer in summary["message"]
+    assert against_more in summary["message"]
 
 
 def test_a_pool_is_asked_only_what_it_holds():
     rows = simulated_answers(gaussian_space(ITEMS, 2, 7), 400, 8)
     logged = as_triplets(rows, ITEMS)
-    people = LoggedPeople(logged, 1)
-    learner = Learner(ITEMS, seed=1, source=PooledQuestions(people.questions, ITEMS))
-    *_, summary = simulate(learner, people, 10_000, rows, lambda: 0.0, stop=False)
+    participants = LoggedParticipants(logged, 1)
+    learner = Learner(ITEMS, seed=1, source=PooledQuestions(participants.questions, ITEMS))
+    *_, summary = simulate(learner, participants, 10_000, rows, lambda: 0.0, stop=False)
     assert summary["answers"] == len(set(keys(rows, ITEMS).tolist()))
     held = set(keys(rows, ITEMS).tolist())
-    assert set(question_keys(learner.queries)) <= held
+    assert set(question_keys(learner.questions)) <= held

@@ -19,14 +19,14 @@ STUDY = """
 import lore_active
 import sys
 from pathlib import Path
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 settings = ("[session]", "trials = 40", "practice = 0", "break_every = 0", "feedback = false")
 desk = Desk(Path(sys.argv[1]), "\\n".join(settings), 9)
-worker, person = desk.worker(), Person(9, 2)
+worker, respondent = desk.worker(), Respondent(9, 2)
 for number in range(3):
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind == "trial":
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, respondent.side(stage))
         if stage.done % 8 == 0:
             worker.turn()
 desk.close()
@@ -53,7 +53,7 @@ def test_a_study_is_verified_bit_for_bit_where_another_instruction_set_would_hav
 ):
     run("-c", STUDY, tmp_path / "words", **OLD)
     found = verified(tmp_path / "words")
-    assert found["models_checked"] > 3 and found["queries_checked"] > 50
+    assert found["models_checked"] > 3 and found["questions_checked"] > 50
     assert found["fingerprint_match"] is True
     assert found["mismatches"] == []
 
@@ -62,7 +62,7 @@ def test_a_study_of_another_instruction_set_is_verified_within_a_tolerance(tmp_p
     """The control: where nothing fixes the instructions, the libraries really take others."""
     run("-c", STUDY, tmp_path / "words", **NATIVE, **OLD_BLAS)
     found = verified(tmp_path / "words")
-    assert found["models_checked"] > 3 and found["queries_checked"] == 0
+    assert found["models_checked"] > 3 and found["questions_checked"] == 0
     assert found["fingerprint_match"] is False
     again = verified(tmp_path / "words", **NATIVE, **OLD_BLAS)
     assert again["fingerprint_match"] is True

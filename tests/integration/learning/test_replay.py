@@ -93,7 +93,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
     assert found["mismatches"] == []
     assert found["fingerprint_match"] is True
     assert found["models_checked"] == found["decisions_checked"] == models_made >= 7
-    assert found["queries_checked"] > steps
+    assert found["questions_checked"] > steps
     # Anyone who was killed, web or worker: every row is as the chain has it, in folder and log.
     there = json.loads(lore_active("replay", folder, "--verify", "--json"))
     assert there["mismatches"] == [] and there["periods"] == ["new"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import time
 
 import pytest
 
 from lore_active.learner.cadence import rest_after_audit
+from server.exports.tables import models_csv, put
+from server.learning.verification import verify
 from server.learning.worker import Worker
 from server.store import journal
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -32,14 +36,14 @@ def desk(tmp_path):
     opened.close()
 
 
-def collect(desk, worker, people, person=None, every=5, until=None):
+def collect(desk, worker, participants, participant=None, every=5, until=None):
     """People answer one after the other, the worker turning now and then."""
-    person = person or Person(ITEMS, 2)
+    participant = participant or Respondent(ITEMS, 2)
     count = 0
-    for _ in range(people):
-        stage = desk.newcomer()
+    for _ in range(participants):
+        stage = desk.new_participant()
         while stage.kind == "trial":
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
             desk.now += 1000
             count += 1
             if count % every == 0:
@@ -60,12 +64,12 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
     collect(desk, worker, 3)
     worker.turn()
     rows = desk.rows(
-        "SELECT q.learner, q.anchor, iif(a.side = 'left', q.left, q.right), "
+        "SELECT q.id, q.anchor, iif(a.side = 'left', q.left, q.right), "
         "iif(a.side = 'left', q.right, q.left), q.participant FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch') ORDER BY a.seq"
     )
     told = [
-        (one.query, one.anchor, one.nearer, one.farther, int(one.participant))
+        (one.question, one.anchor, one.nearer, one.farther, int(one.participant))
         for one in worker.learner.answers
     ]
     assert told == rows
@@ -81,7 +85,7 @@ def test_restarted_from_snapshot_or_journal_it_is_the_same_to_the_bit(desk):
     last = worker.last
     again = desk.worker()
     assert again.last == last
-    from_the_start, _ = again._replayed(None)
+    from_the_start, _ = again.rebuild.replayed(None)
     assert from_the_start == last
     # And it goes on alike.
     assert [one.id for one in again.learner.ask(3)] == [one.id for one in worker.learner.ask(3)]
@@ -108,11 +112,45 @@ def test_a_journal_that_does_not_come_out_again_is_noticed_and_the_study_goes_on
     assert worker.last.version > version
 
 
+def test_each_question_has_one_id_and_is_displayed_as_it_was_drawn(desk):
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
+    stages = [desk.new_participant() for _ in range(6)]
+    for _ in range(18):
+        stages = [desk.answer(stage, participant.side(stage)) for stage in stages]
+        # Questions are selected, but cannot be published yet; participants are assigned others
+        # meanwhile, whose ids come between.
+        planned, deserted = desk.database.read(worker._plan)
+        assert planned is not None
+        worker._unpublished = worker._apply(planned, worker.last, deserted)
+        stages = [desk.answer(stage, participant.side(stage)) for stage in stages]
+        worker.turn()
+    stored = desk.rows(
+        "SELECT id, anchor, left, right, origin FROM queries WHERE purpose <> 'catch' ORDER BY id"
+    )
+    known = sorted(worker.learner.questions, key=lambda one: one.id)
+    assert [(one.id, one.anchor, one.left, one.right) for one in known] == [
+        one[:4] for one in stored if one[0] <= worker.last.up_to_question or one[4] == "learner"
+    ]
+    assert desk.rows("SELECT count(*) FROM queries WHERE learner IS NOT NULL") == [(0,)]
+    # Options are drawn in either order.
+    selected = [one for one in stored if one[4] == "learner"]
+    assert 0.4 < sum(left < right for _, _, left, right, _ in selected) / len(selected) < 0.6
+    ((between,),) = desk.rows(
+        "SELECT count(*) FROM steps s JOIN queries own ON own.id > s.up_to_query "
+        "AND own.origin <> 'learner' AND own.id < (SELECT min(id) FROM queries WHERE step = s.id)"
+    )
+    assert between > 0
+    again = desk.worker()
+    assert again.learner.questions == worker.learner.questions
+    found = verify(desk.database, desk.study, time.perf_counter)
+    assert found.mismatches == [] and found.questions_checked == len(selected)
+
+
 def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
     worker = desk.worker()
-    person = Person(ITEMS, 2)
-    collect(desk, worker, 5, person)
-    guesser = Person(ITEMS, 2, seed=9, noise=50.0)
+    participant = Respondent(ITEMS, 2)
+    collect(desk, worker, 5, participant)
+    guesser = Respondent(ITEMS, 2, seed=9, noise=50.0)
     collect(desk, worker, 1, guesser)
     worker.turn()
     before = worker.learner.estimate
@@ -137,12 +175,13 @@ def easily_settled(tmp_path):
 
 def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_open(easily_settled):
     desk = easily_settled
-    worker = desk.worker()
+    # Audits come whenever they are due, however slow the machine is.
+    worker = Worker(desk.database, desk.study, desk.clock, lambda: 0.0)
 
     def stopped():
         return desk.rows("SELECT status FROM state") == [("stopped",)]
 
-    collect(desk, worker, 25, Person(ITEMS, 2, seed=4), until=stopped)
+    collect(desk, worker, 25, Respondent(ITEMS, 2, seed=4), until=stopped)
     assert stopped()
     ((reason,),) = desk.rows("SELECT reason FROM state")
     assert "Two dimensions, settled." in reason
@@ -155,7 +194,7 @@ def test_it_stops_the_study_when_the_rank_is_settled_and_a_reopened_one_stays_op
 def test_skips_and_lapsed_leases_leave_questions_free(desk):
     worker = desk.worker()
     worker.turn()
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     for _ in range(5):
         stage = desk.answer(stage, "skip")
     worker.turn()
@@ -169,11 +208,11 @@ def test_skips_and_lapsed_leases_leave_questions_free(desk):
 def test_what_is_out_is_not_asked_again(desk):
     """Two people at the same time never hold the same question from the queue."""
     worker = desk.worker()
-    stages = [desk.newcomer() for _ in range(6)]
-    person = Person(ITEMS, 2)
+    stages = [desk.new_participant() for _ in range(6)]
+    participant = Respondent(ITEMS, 2)
     for _ in range(30):
         worker.turn()
-        stages = [desk.answer(stage, person.side(stage)) for stage in stages]
+        stages = [desk.answer(stage, participant.side(stage)) for stage in stages]
         rows = desk.rows(
             "SELECT anchor, min(left, right), max(left, right) FROM queries q "
             "LEFT JOIN answers a ON a.query = q.id "
@@ -185,7 +224,7 @@ def test_what_is_out_is_not_asked_again(desk):
 def test_the_queue_follows_demand(desk):
     worker = desk.worker()
     worker.turn()
-    stages = [desk.newcomer() for _ in range(30)]
+    stages = [desk.new_participant() for _ in range(30)]
     assert stages
     desk.answer(stages[0])
     worker.turn()
@@ -222,6 +261,69 @@ def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed
         pass
     assert len(worker.learner.audits) == 2
     # The journal says when audits came: anyone who goes through it again need not know why.
-    again, _ = desk.worker()._replayed(None)
+    again, _ = desk.worker().rebuild.replayed(None)
     assert again == worker.last
     assert rest_after_audit(4.9) == 0.0
+
+
+def test_few_items_and_many_participants_go_on_with_selected_questions(tmp_path):
+    desk = Desk(tmp_path / "few", TOML, items=6)
+    worker = desk.worker()
+    # 60 questions, of which each of five participants gets 40, one after the other.
+    collect(desk, worker, 5, Respondent(6, 1))
+    worker.turn()
+    counts = desk.rows(
+        "SELECT participant, anchor, min(left, right), max(left, right), count(*) FROM queries "
+        "WHERE participant IS NOT NULL AND purpose NOT IN ('catch', 'repeat') GROUP BY 1, 2, 3, 4"
+    )
+    assert len(counts) > 150 and all(row[4] == 1 for row in counts)
+    # The questions that the participant present has had are not kept ready for them.
+    late = "participant > 2 AND purpose NOT IN ('catch', 'repeat')"
+    origins = dict(desk.rows(f"SELECT origin, count(*) FROM queries WHERE {late} GROUP BY 1"))
+    assert origins.get("fallback", 0) < 0.15 * origins["learner"]
+    again = desk.worker()
+    assert again.rebuild.replayed(None)[0] == worker.last
+    desk.close()
+
+
+def test_it_waits_once_every_question_is_out(tmp_path):
+    desk = Desk(tmp_path / "four", TOML, items=4)
+    worker = desk.worker()
+    participants = [desk.new_participant() for _ in range(20)]
+    # Four items have twelve questions; each participant holds two of them.
+    turns = 0
+    while worker.turn():
+        turns += 1
+        assert turns < 10
+    assert worker.turn() is False
+    desk.answer(participants[0])
+    assert worker.turn() is True
+    desk.close()
+
+
+def test_a_study_keeps_its_stopping_rule_and_stores_what_it_ruled_out(tmp_path):
+    rule = '[stopping]\nrule = "smallest_dimension"\nsmallest_dimension = 0.5\naudits = 2\n'
+    toml = TOML.replace("[stopping]\naudits = 40\n", rule)
+    desk = Desk(tmp_path / "rule", toml, items=12)
+    worker = desk.worker()
+    collect(*(desk, worker, 16, Respondent(12, 1)), until=lambda: worker.learner.decision.settled)
+    assert worker.learner.decision.settled
+    ((summary,),) = desk.rows("SELECT summary FROM models ORDER BY version DESC LIMIT 1")
+    stored = json.loads(summary)
+    assert stored["rule"] == "smallest_dimension"
+    assert stored["sensitivity"] == json.loads(json.dumps(worker.learner.sensitivity.stored()))
+    assert stored["sensitivity"]["ruled_out"] <= 0.5
+    assert stored["sensitivity"]["ranks"] == [1, 1]
+    # Without the key, the rule is that of the data, not the default of the version.
+    file = desk.folder / "study.toml"
+    desk.close()
+    file.write_text(file.read_text().replace('rule = "smallest_dimension"\n', ""))
+    desk.open()
+    assert desk.study.settings.stopping.rule == "smallest_dimension"
+    assert desk.worker().last == worker.last
+    (exported,) = (
+        put(tmp_path / "models.csv", models_csv(desk.database)).read_text().split("\n")[-2:-1]
+    )
+    assert exported.startswith(f"{worker.last.version},{worker.learner.counted},")
+    assert ",smallest_dimension," in exported and exported.endswith(",1,1")
+    desk.close()

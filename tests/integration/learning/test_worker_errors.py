@@ -18,14 +18,14 @@ import pytest
 
 from benchmarks.process_kills import Client
 from benchmarks.server import wait_until
+from server.learning.rebuild import CannotRebuild
 from server.learning.state_hash import NotANumber
 from server.learning.verification import verify
-from server.learning.worker import CannotRebuild
 from server.monitor.feed import Feed
 from server.processes.supervisor import Supervisor
 from server.store import journal
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -56,9 +56,9 @@ def desk(tmp_path):
 
 def collect(desk, worker, answers, every=10):
     """One person's answers, the worker turning now and then."""
-    person, stage = Person(ITEMS, 1, noise=0.0), desk.newcomer()
+    participant, stage = Respondent(ITEMS, 1, noise=0.0), desk.new_participant()
     for count in range(answers):
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
         desk.now += 1000
         if count % every == every - 1:
             worker.turn()
@@ -106,8 +106,8 @@ def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     before = worker.learner.counted
     assert worker.turn()
     assert worker.learner.counted > before + 10
-    assert f"Question {question} cannot be used: it has items (7777, " in worker.trouble
-    assert set_aside(desk) == [("question", question), ("answer", answer)]
+    assert f"Question {question} cannot be used: it has items (7777, " in worker.error
+    assert left_out(desk) == [("question", question), ("answer", answer)]
     # The study goes on, a restarted worker leaves the same rows out, and so does a replay.
     collect(desk, worker, 10)
     assert desk.worker().last == worker.last
@@ -119,28 +119,30 @@ def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     # The monitor does not stumble over items that do not exist.
     assert shown(desk)["where"]["answers"] == 68
     # An answer to what the learner never asked.
-    collect(desk, worker, 5, every=100)
-    ((answer, query),) = desk.rows(
+    ((last,),) = desk.rows("SELECT max(up_to_query) FROM steps")
+    collect(desk, worker, 18, every=100)
+    ((answer, question),) = desk.rows(
         "SELECT seq, query FROM answers JOIN queries q ON q.id = query "
-        "WHERE origin = 'learner' ORDER BY seq DESC LIMIT 1"
+        "WHERE q.id > ? AND purpose = 'random' AND origin <> 'learner' LIMIT 1",
+        last,
     )
-    damaged(desk, f"UPDATE queries SET learner = 99999 WHERE id = {query}")
+    damaged(desk, f"UPDATE queries SET origin = 'learner' WHERE id = {question}")
     assert worker.turn()
-    assert set_aside(desk)[2:] == [("answer", answer)]
+    assert left_out(desk)[2:] == [("answer", answer)]
 
 
-def set_aside(desk):
+def left_out(desk):
     """What was left out, in order: (question or answer, number)."""
-    rows = desk.rows("SELECT detail FROM events WHERE kind = 'set aside' ORDER BY id")
+    rows = desk.rows("SELECT detail FROM events WHERE kind = 'quarantine' ORDER BY id")
     details = [json.loads(detail) for (detail,) in rows]
     return [next((k, v) for k, v in one.items() if k != "reason") for one in details]
 
 
-def test_a_damaged_snapshot_is_rebuilt(desk, capsys):
+def test_a_damaged_snapshot_is_rebuilt(desk, caplog):
     worker = desk.worker()
     collect(desk, worker, 30)
     step, document, arrays = desk.database.read(journal.snapshot)
-    assert worker._replayed((step, document, arrays))[0] == worker.last
+    assert worker.rebuild.replayed((step, document, arrays))[0] == worker.last
     held = dict(np.load(io.BytesIO(arrays)))
     held["acquisition_embedding"] = np.full_like(held["acquisition_embedding"], np.nan)
     packed = io.BytesIO()
@@ -152,7 +154,8 @@ def test_a_damaged_snapshot_is_rebuilt(desk, capsys):
         again = desk.worker()
         assert again.last == worker.last
         assert np.isfinite(again.learner.model.acquisition.embedding).all()
-        assert "The snapshot cannot be used" in capsys.readouterr().err
+        assert "The snapshot cannot be used" in caplog.text
+        caplog.clear()
 
 
 def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(desk):
@@ -178,7 +181,7 @@ def test_a_damaged_model_in_the_database_is_named_by_the_monitor(desk):
     worker = desk.worker()
     collect(desk, worker, 40, every=20)
     collect(desk, worker, 40, every=20)
-    assert shown(desk)["machine"]["trouble"] == ""
+    assert shown(desk)["machine"]["error"] == ""
     ((rank,),) = desk.rows("SELECT rank FROM models ORDER BY version DESC LIMIT 1")
     assert rank
     for what, harm in (
@@ -191,7 +194,7 @@ def test_a_damaged_model_in_the_database_is_named_by_the_monitor(desk):
             "WHERE version = (SELECT max(version) FROM models)",
         )
         found = shown(desk)
-        assert what in found["machine"]["trouble"]
+        assert what in found["machine"]["error"]
         assert found["map"]["positions"] == []
 
 
@@ -209,14 +212,14 @@ def test_hanging_or_out_of_memory_the_worker_is_restarted_while_participants_ans
     running.start()
     server = made.get(timeout=300)
     raw = sqlite3.connect(folder / "study.db", timeout=60)
-    people: list[Client] = []
+    participants: list[Client] = []
     try:
         client = Client(server.address, "words", "p1", stop, pause=0.05)
-        people.append(client)
+        participants.append(client)
         client.start()
 
         def health():
-            return raw.execute("SELECT pid, restarts, trouble, doing FROM heartbeat").fetchone()
+            return raw.execute("SELECT pid, restarts, error, doing FROM heartbeat").fetchone()
 
         def steps():
             return raw.execute("SELECT count(*) FROM steps").fetchone()[0]
@@ -266,8 +269,8 @@ def test_hanging_or_out_of_memory_the_worker_is_restarted_while_participants_ans
         over.set()
         running.join(30)
         raw.close()
-        for person in people:
-            person.join(10)
+        for participant in participants:
+            participant.join(10)
 
 
 def test_a_worker_that_cannot_go_on_says_which_row_is_to_blame(desk):
@@ -284,4 +287,4 @@ def test_a_worker_that_cannot_go_on_says_which_row_is_to_blame(desk):
     with pytest.raises(CannotRebuild, match=rf"Question {number} cannot be used.*4444"):
         desk.worker()
     # People are served all the same.
-    assert desk.newcomer().kind == "trial"
+    assert desk.new_participant().kind == "trial"

@@ -14,10 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lore_active.people.response_quality import SHARES
+from lore_active.participants.response_quality import SHARES
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import gaussian_space
-from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.rules import Progress
+from lore_active.stopping.smallest_dimension import SmallestDimension
+from lore_active.stopping.stages import Collection, Findings
+from lore_active.stopping.verdict import verdict
 from server.exports import log
 from server.exports.downloads import DOWNLOADS
 from server.exports.tables import csv_text
@@ -30,10 +33,9 @@ from server.monitor.map import placed, rotation
 from server.monitor.quality import Qualities
 from server.status.counting import participant_counts
 from server.store.models import ModelRow
-from server.store.summaries import AnswerRow, Milestone, Person
+from server.store.summaries import AnswerRow, Milestone, ParticipantSummary
 from tests.support.open_study import Desk
-from tests.support.simulated_participants import Person as Somebody
-from tests.support.simulated_participants import take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 
 def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **more):
@@ -45,7 +47,7 @@ def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **mo
     return AnswerRow(seq, participant, purpose, *items, side, **{**known, **more})
 
 
-def ledger(rows, predicted=None):
+def answer_columns(rows, predicted=None):
     made = AnswerColumns(10)
     made.append(rows, np.full(len(rows), np.nan) if predicted is None else np.array(predicted))
     return made.columns()
@@ -53,18 +55,20 @@ def ledger(rows, predicted=None):
 
 def people_of(count, excluded=(), simulated=()):
     return [
-        Person(who, None, "trials", 80, 1, int(who in excluded), "", 0, 0, int(who in simulated))
+        ParticipantSummary(
+            who, None, "trials", 80, 1, int(who in excluded), "", 0, 0, int(who in simulated)
+        )
         for who in range(1, count + 1)
     ]
 
 
-def quality(rows, predicted=None, people=1, excluded=(), simulated=()):
+def quality(rows, predicted=None, participants=1, excluded=(), simulated=()):
     found = Qualities(10)
-    found.update(ledger(rows, predicted), people_of(people, excluded, simulated))
+    found.update(answer_columns(rows, predicted), people_of(participants, excluded, simulated))
     return found.of
 
 
-# ---- the ledger ---------------------------------------------------------------------------------
+# ---- the answers ---------------------------------------------------------------------------------
 
 
 def test_the_history_grows_without_losing_anything():
@@ -92,7 +96,7 @@ def test_an_answer_costs_an_open_monitor_few_bytes():
 
 def test_times_that_cannot_be_are_left_out():
     times = [float("inf"), float("nan"), -5.0, None, 700.0]
-    columns = ledger([row(seq, rt_ms=one) for seq, one in enumerate(times, 1)])
+    columns = answer_columns([row(seq, rt_ms=one) for seq, one in enumerate(times, 1)])
     assert np.isnan(columns.rt_ms[:4]).all() and columns.rt_ms[4] == 700.0
 
 
@@ -109,7 +113,7 @@ def test_shares_are_of_the_right_answers():
         row(6, side="right", rt_ms=200.0, blurred=1),
         row(7, participant=2),
     ]
-    _, one, other = quality(rows, [0.9] * 7, people=2)
+    _, one, other = quality(rows, [0.9] * 7, participants=2)
     assert (one.catches, one.catch_right) == (2, 1)
     assert (one.repeats, one.repeats_alike) == (2, 1)
     assert one.left == pytest.approx(3 / 5) and one.sides == 5
@@ -122,7 +126,7 @@ def test_shares_are_of_the_right_answers():
 
 def test_medians_of_even_and_odd_counts():
     rows = [row(seq, seq % 2 + 1, rt_ms=float(seq)) for seq in range(1, 8)]
-    _, one, two = quality(rows, people=2)
+    _, one, two = quality(rows, participants=2)
     assert one.median_ms == 4.0  # 2, 4, 6
     assert two.median_ms == 4.0  # 1, 3, 5, 7
 
@@ -204,10 +208,10 @@ def test_simulated_and_excluded_participants_are_not_part_of_the_reference():
         for who in range(1, 9)
         for trial in range(9)
     ]
-    assert not any("catch" in one.flags for one in quality(rows, people=8)[1:])
-    alone = quality(rows, people=8, excluded=range(2, 9))
+    assert not any("catch" in one.flags for one in quality(rows, participants=8)[1:])
+    alone = quality(rows, participants=8, excluded=range(2, 9))
     assert "catch" in alone[1].flags
-    beside_bots = quality(rows, people=8, simulated=range(2, 9))
+    beside_bots = quality(rows, participants=8, simulated=range(2, 9))
     assert "catch" in beside_bots[1].flags
     assert not any("catch" in one.flags for one in beside_bots[2:])
 
@@ -251,18 +255,18 @@ def test_the_pace_of_a_study_that_has_just_begun_is_since_then():
 
 
 def test_participants_under_way_are_distinguished_from_dropouts():
-    def person(number, stage, ago):
-        return Person(number, None, stage, 10, 3, 0, "", 0, 1_000_000_000 - ago)
+    def participant(number, stage, ago):
+        return ParticipantSummary(number, None, stage, 10, 3, 0, "", 0, 1_000_000_000 - ago)
 
-    people = [
-        person(1, "trials", 600_000),
-        person(2, "trials", 600_001),
-        person(3, "finished", 5),
-        person(4, "declined", 5),
-        person(5, "expired", 5),
-        person(6, "feedback", 900_000),
+    participants = [
+        participant(1, "trials", 600_000),
+        participant(2, "trials", 600_001),
+        participant(3, "finished", 5),
+        participant(4, "declined", 5),
+        participant(5, "expired", 5),
+        participant(6, "feedback", 900_000),
     ]
-    found = participant_counts(people, 1_000_000_000, idle_minutes=10)
+    found = participant_counts(participants, 1_000_000_000, idle_minutes=10)
     assert asdict(found) == {
         "simulated": 0,
         "simulated_left_out": 0,
@@ -285,7 +289,7 @@ def criterion(name, value, threshold, passed=False):
 
 def test_evidence_as_text_names_the_neighbouring_ranks():
     ranks = [
-        {"rank": rank, "worse": worse, "error": 0.01}
+        {"rank": rank, "difference": worse, "error": 0.01}
         for rank, worse in [(0, 0.3), (1, 0.2), (2, 0.1), (3, 0.0), (4, 0.005)]
     ]
     said = messages.evidence(3, ranks)
@@ -293,28 +297,40 @@ def test_evidence_as_text_names_the_neighbouring_ranks():
     assert "two would be clearly worse" in said and "four would be only a little worse" in said
 
 
+def test_a_dimension_found_by_its_bayes_factor_is_not_said_to_predict_best():
+    rows = [(0, 0.3), (1, 0.2), (2, 0.0), (3, 0.002), (4, 0.2)]
+    ranks = [{"rank": rank, "difference": worse, "error": 0.01} for rank, worse in rows]
+    said = messages.evidence(3, ranks)
+    assert said.startswith(
+        "Three dimensions do not predict held-out answers clearly worse than two, and a Bayes "
+        "factor shows a further dimension beyond two, so the larger number is reported"
+    )
+    assert "smaller number" not in said and "four would be clearly worse" in said
+    assert "so the smaller number is reported" in messages.evidence(1, ranks)
+
+
 @pytest.mark.parametrize("guessing", [-0.01, 0.0, 0.029])
 def test_evidence_of_the_acquisition_model_alone_is_described_as_such(guessing):
     """Held-out losses may then speak for guessing, and for other ranks: they cannot tell."""
     ranks = [
-        {"rank": rank, "worse": worse, "error": 0.01}
+        {"rank": rank, "difference": worse, "error": 0.01}
         for rank, worse in [(0, guessing), (1, 0.0), (2, -0.02), (3, 0.1)]
     ]
     said = messages.evidence(1, ranks)
     assert "at least one dimension" in said
     assert "do not show yet how many" in said
-    ranks[0]["worse"] = 0.03
+    ranks[0]["difference"] = 0.03
     assert "at least one dimension" not in messages.evidence(1, ranks)
 
 
 def test_the_chart_says_what_ranks_are_compared_with():
     """Where no rank is reported that is guessing, and lower losses are not called the best."""
     rows = [(0, 0.0, 0.0), (1, -0.02, 0.01), (2, 0.03, 0.02)]
-    ranks = [{"rank": rank, "worse": worse, "error": error} for rank, worse, error in rows]
+    ranks = [{"rank": rank, "difference": worse, "error": error} for rank, worse, error in rows]
     assert messages.reference(ranks) == 0
     assert "compared with guessing; below 0: predicts better" in messages.compared(0, ranks)
-    best = [{**one, "worse": abs(one["worse"])} for one in ranks[1:]]
-    best.append({"rank": 3, "worse": 0.0, "error": 0.0})
+    best = [{**one, "difference": abs(one["difference"])} for one in ranks[1:]]
+    best.append({"rank": 3, "difference": 0.0, "error": 0.0})
     assert messages.reference(best) == 3
     assert messages.compared(3, best) == (
         "(held-out log-loss compared with three dimensions; bars: ± 1 standard error)"
@@ -337,7 +353,7 @@ def test_ellipses_rotate_with_the_map():
     )  # fmt: skip
     found = placed(model, 9)
     assert np.allclose(found["positions"], picture, atol=2e-3)
-    triangle = np.array(found["spread"])
+    triangle = np.array(found["covariance"])
     expected = np.array([turn.T @ one @ turn for one in spread])
     assert np.allclose(triangle, expected[:, *np.triu_indices(3)], atol=2e-2)
     assert np.allclose(np.array(found["positions"]) @ np.array(found["turn"]), z, atol=3e-3)
@@ -353,8 +369,8 @@ def test_rotation_is_exact_for_rotated_and_mirrored_points():
 def test_shares_of_dimensions_do_not_depend_on_the_scale_of_a_fit():
     def shares(*spectrum):
         history = History()
-        progressive = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
-        summary = {"progressive": progressive, "ceiling": None, "spectrum": spectrum}
+        prequential = {"count": 0, "value": 0.5, "low": 0.0, "high": 1.0}
+        summary = {"prequential": prequential, "ceiling": None, "spectrum": spectrum}
         history.append([Milestone(1, 10, 9, 1, 2, json.dumps(summary))], np.arange(1, 11))
         return history.points[0].shares
 
@@ -362,11 +378,31 @@ def test_shares_of_dimensions_do_not_depend_on_the_scale_of_a_fit():
     assert shares() == ()
 
 
+def test_without_an_accuracy_of_the_answers_that_count_no_earlier_one_is_shown():
+    """After exclusions, that of the last point would be taken for the current one."""
+
+    def shown(*counts):
+        history = History()
+        for version, count in enumerate(counts, 1):
+            predicted = asdict(wilson(0.75 * count, count))
+            summary = {"prequential": predicted, "ceiling": None, "spectrum": [1.0]}
+            milestone = Milestone(version, 10, 9, 1, 1, json.dumps(summary))
+            history.append([milestone], np.arange(1, 11))
+        found = verdict(Collection(answers=10, counted=10), Findings(1, False))
+        return figures.accuracy(history, found)
+
+    now = shown(20, 8)
+    assert (now["count"], now["history"]["value"]) == (8, [0.75, 0.75])
+    after = shown(20, 0)
+    assert (after["value"], after["history"]["value"]) == (None, [])
+    assert after["message"].startswith("No answer that counts is to a random question")
+
+
 def test_a_long_history_is_thinned_and_keeps_its_audits_and_its_end():
     history = History()
     summary = json.dumps(
         {
-            "progressive": {"count": 10, "value": 0.7, "low": 0.5, "high": 0.8},
+            "prequential": {"count": 10, "value": 0.7, "low": 0.5, "high": 0.8},
             "ceiling": None,
             "spectrum": [3.0, 1.0],
             "evidence": [],
@@ -401,9 +437,13 @@ def collected(tmp_path_factory):
         desk.now += 4000
         worker.turn()
 
-    people = [Somebody(desk.service, space, seed, wait=desk.wait) for seed in (1, 2, 3)]
-    people.append(Somebody(desk.service, space, 4, always="left", rt_ms=100.0, name="=cmd()"))
-    for _ in take_turns(people, tick):
+    participants = [
+        SimulatedParticipant(desk.service, space, seed, wait=desk.wait) for seed in (1, 2, 3)
+    ]
+    participants.append(
+        SimulatedParticipant(desk.service, space, 4, always="left", rt_ms=100.0, name="=cmd()")
+    )
+    for _ in take_turns(participants, tick):
         pass
     while worker.turn():
         pass
@@ -427,9 +467,11 @@ def test_an_update_has_everything(collected):
     assert found["dimensions"]["history"]["answers"][-1] == 240
     assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
-    assert {one["name"] for one in found["stopping"]["criteria"]} == {
-        one.name for one in RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0))).criteria
-    }
+    names = {one["name"] for one in found["stopping"]["criteria"]}
+    early = SmallestDimension().decide(Progress(9, 0, 0, [], wilson(0, 0)))
+    # The last dimension may have been found by its Bayes factor before predictions showed it.
+    alike = {"bayes_factor_fewer": "preferred_to_fewer"}
+    assert {alike.get(name, name) for name in names} == {one.name for one in early.criteria}
 
 
 def test_a_participant_who_pressed_one_key_is_flagged_first(collected):
@@ -475,19 +517,21 @@ def test_cached_data_is_released_without_viewers(collected):
 def test_incremental_updates_equal_a_fresh_start(tmp_path):
     desk = Desk(tmp_path / "words", "[session]\ntrials = 40\npractice = 2\n")
     worker, watch = desk.worker(), Feed(desk.database, desk.study, desk.clock)
-    people = [Somebody(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)]
-    for done in take_turns(people):
+    participants = [
+        SimulatedParticipant(desk.service, gaussian_space(12, 2, 5), seed) for seed in (1, 2)
+    ]
+    for done in take_turns(participants):
         if done % 7 == 0:
             desk.now += REST_MS
             worker.turn()
             watch.update(True)
     desk.now += REST_MS
     grown = json.loads(watch.update(True).plain)
-    anew = seen(desk)
-    for one in (grown, anew):
+    reread = seen(desk)
+    for one in (grown, reread):
         # When it was made is no part of what it shows.
         assert one.pop("at") and one.pop("version")
-    assert grown == anew
+    assert grown == reread
     desk.close()
 
 
@@ -510,7 +554,7 @@ def test_exclusion_changes_the_model_and_can_be_undone(collected):
 
 def test_timings_that_sqlite_cannot_read_do_not_stop_the_monitor(tmp_path):
     desk = Desk(tmp_path / "words")
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     while stage.kind == "practice":
         stage = desk.answer(stage)
     desk.service.answer(

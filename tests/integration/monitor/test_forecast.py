@@ -11,7 +11,7 @@ import pytest
 from lore_active.learner.learner import Learner
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
-from lore_active.simulation.run import SimulatedPeople, simulate
+from lore_active.simulation.run import SimulatedParticipants, simulate
 from lore_active.stopping.forecast import (
     COVERAGE,
     FILE,
@@ -24,6 +24,7 @@ from lore_active.stopping.forecast import (
     shipped,
 )
 from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.smallest_dimension import SmallestDimension
 from server.monitor.forecast import (
     HINT,
     NO_DIMENSION,
@@ -41,7 +42,7 @@ from server.store.collection import StudyState
 from server.store.summaries import DecisionRow
 from server.study.config import Pay
 from tests.support.open_study import Desk
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 GROWTH = 1.08
 
@@ -90,7 +91,7 @@ def test_a_calibration_is_the_same_after_it_was_written_and_read():
 
 def test_a_rule_that_asks_for_more_is_met_no_sooner():
     """As `stopping.audits` and `stopping.min_answers` may say."""
-    rule = {one: CriterionStatus(one, 3.0, 2.0, True) for one in shipped().criteria}
+    rule = {one: CriterionStatus(one, 3.0, 2.0, True) for one in shipped()[0].criteria}
     held = replace(rule["audits_unchanged"], value=4.0, threshold=5.0, passed=False)
 
     def told(**changed):
@@ -117,17 +118,20 @@ def test_nothing_is_said_where_nothing_can_be():
 
 def test_what_is_shipped_is_for_the_stopping_rule_as_it_is():
     """After a change of the criteria: `make calibrate-forecast`."""
-    rule = RankSettled().decide(Progress(9, 0, 0, [], wilson(0, 0)))
-    assert shipped().criteria == tuple(one.name for one in rule.criteria)
+    for rule, made in zip((SmallestDimension(), RankSettled()), shipped(), strict=True):
+        decision = rule.decide(Progress(9, 0, 0, [], wilson(0, 0)))
+        assert made.criteria == tuple(one.name for one in decision.criteria)
     assert json.loads(FILE.read_text())["rows"]
 
 
 def test_a_simulated_study_is_forecast_from_its_criteria():
     """One study on a seed of its own: ranges come, and most of them hold its end."""
     learner = Learner(20, 6)
-    people = SimulatedPeople([Observer(gaussian_space(20, 1, 6), ObserverNoise(0.1), 7)])
+    participants = SimulatedParticipants(
+        [Observer(gaussian_space(20, 1, 6), ObserverNoise(0.1), 7)]
+    )
     audits = []
-    for record in simulate(learner, people, 1200, None, lambda: 0.0):
+    for record in simulate(learner, participants, 1200, None, lambda: 0.0):
         if not record.get("summary"):
             criteria = tuple(
                 CriterionStatus(one.name, one.value, one.threshold, one.passed)
@@ -154,11 +158,9 @@ def a_decision(**values) -> DecisionRow:
         "items_seen": (40, 40),
         "answers": (400, 160),
         "better_than_chance": (0.7, 0.5),
-        "audits_unchanged": (2, 5),
-        "preferred_to_fewer": (3.0, 1.96),
-        "preferred_to_more": (1.0, 1.96),
-        "bayes_factor_fewer": (30.0, 3.66),
-        "bayes_factor_more": (4.0, 8.0),
+        "audits_unchanged": (2, 3),
+        "preferred_to_fewer": (2.5, 1.96),
+        "further_dimension": (0.5, 3.0),
     }
     known |= values
     reasons = [
@@ -191,8 +193,8 @@ def test_answers_of_the_model_become_answers_participants_and_hours():
 
 
 def test_a_range_is_narrow_where_only_one_more_audit_is_missing():
-    met = {"preferred_to_more": (3.0, 1.96), "bayes_factor_more": (9.0, 8.0)}
-    nearly = ahead(a_decision(**met, audits_unchanged=(4, 5)), RUNNING, COUNTS, 400, 40, CROWD)
+    met = {"further_dimension": (2.8, 3.0), "audits_unchanged": (5, 3)}
+    nearly = ahead(a_decision(**met), RUNNING, COUNTS, 400, 40, CROWD)
     some = ahead(a_decision(), RUNNING, COUNTS, 400, 40, CROWD)
     assert nearly.answers[0] >= 1
     assert nearly.answers[1] < some.answers[1]
@@ -286,7 +288,7 @@ def test_a_study_is_paid_by_who_finished_and_how_long_they_took(tmp_path):
         return desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))["where"]["cost"]
 
     assert (shown()["spent"], shown()["shown"]) == (0.0, "€0.00")
-    first = desk.newcomer()
+    first = desk.new_participant()
     for minute in range(10):
         # An hour of lunch counts as the idle time, half an hour.
         desk.now += 3_600_000 if minute == 4 else 60_000
@@ -297,7 +299,7 @@ def test_a_study_is_paid_by_who_finished_and_how_long_they_took(tmp_path):
     assert found["participants"] == 1
     assert found["hours"] == pytest.approx((9 + 30) / 60, abs=0.001)
     assert found["spent"] == pytest.approx(2 + 6 * 39 / 60, abs=0.01)
-    second = desk.newcomer()
+    second = desk.new_participant()
     desk.now += 60_000
     desk.answer(second)
     assert shown()["spent"] == found["spent"]
@@ -317,7 +319,7 @@ def test_simulated_participants_cost_nothing(tmp_path):
         return desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))["where"]["cost"]
 
     for simulated, spent in ((True, 0.0), (False, 2.0 + 6 * 10 / 60)):
-        stage = desk.newcomer(simulated)
+        stage = desk.new_participant(simulated)
         for _ in range(10):
             desk.now += 60_000
             stage = desk.answer(stage)
@@ -329,7 +331,7 @@ def test_simulated_participants_cost_nothing(tmp_path):
 
 def test_the_report_has_pay_cost_and_forecast(tmp_path):
     desk = Desk(tmp_path / "reported", PAID, 8)
-    stage = desk.newcomer()
+    stage = desk.new_participant()
     for _ in range(10):
         desk.now += 60_000
         stage = desk.answer(stage)
@@ -346,12 +348,14 @@ def test_the_report_has_pay_cost_and_forecast(tmp_path):
 
 def test_a_real_study_gets_a_range_once_it_has_a_dimension(tmp_path):
     desk = Desk(tmp_path / "some", "[session]\ntrials = 60\npractice = 0\n", 12)
-    worker, space = desk.worker(), gaussian_space(12, 1, 3)
+    worker, space = desk.worker(), gaussian_space(12, 2, 3)
     reader = Reader(desk.database, desk.study)
     seen = set()
     for number in range(12):
-        person = Person(desk.service, space, number, ObserverNoise(0.05), wait=desk.wait)
-        for _ in take_turns([person], worker.turn):
+        participant = SimulatedParticipant(
+            desk.service, space, number, ObserverNoise(0.2), wait=desk.wait
+        )
+        for _ in take_turns([participant], worker.turn):
             pass
         worker.turn()
         where = desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))["where"]
@@ -359,7 +363,7 @@ def test_a_real_study_gets_a_range_once_it_has_a_dimension(tmp_path):
         seen.add("met" if to_stop["met"] else "range" if to_stop["answers"] else "none")
         if to_stop["answers"] and not to_stop["met"]:
             assert 0 < to_stop["answers"][0] <= to_stop["answers"][1]
-            assert "more answers until stopping (90 % range; " in to_stop["words"]
+            assert "more answers until stopping (90 % range; " in to_stop["message"]
         if where["status"] == "stopped":
             break
     assert "range" in seen

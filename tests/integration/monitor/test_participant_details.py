@@ -16,7 +16,7 @@ from server.monitor import quality
 from server.monitor.feed import Feed
 from tests.support.experimenter_client import application, guarded_study, post, sign_in
 from tests.support.open_study import Desk
-from tests.support.simulated_participants import Person, take_turns
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 TOML = "[session]\ntrials = 40\npractice = 1\nbreak_every = 0\ncatch = 0.1\nrepeat = 0.1\n"
 
@@ -25,9 +25,13 @@ TOML = "[session]\ntrials = 40\npractice = 1\nbreak_every = 0\ncatch = 0.1\nrepe
 def desk(tmp_path_factory):
     made = Desk(tmp_path_factory.mktemp("details") / "words", TOML)
     worker, space = made.worker(), gaussian_space(12, 2, 5)
-    people = [Person(made.service, space, seed, wait=made.wait) for seed in (1, 2, 3)]
-    people.append(Person(made.service, space, 4, always="right", name="abc", wait=made.wait))
-    for _ in take_turns(people, worker.turn, every=8):
+    participants = [
+        SimulatedParticipant(made.service, space, seed, wait=made.wait) for seed in (1, 2, 3)
+    ]
+    participants.append(
+        SimulatedParticipant(made.service, space, 4, always="right", name="abc", wait=made.wait)
+    )
+    for _ in take_turns(participants, worker.turn, every=8):
         pass
     while worker.turn():
         pass
@@ -108,9 +112,9 @@ def test_the_effect_needs_answers(desk, tmp_path):
     with pytest.raises(InvalidParameter, match="P77 has no answers"):
         list(exclusion_effect.effect(desk.folder, 77))
     small = Desk(tmp_path / "small", TOML)
-    person = Person(small.service, gaussian_space(12, 2, 5), 1)
+    participant = SimulatedParticipant(small.service, gaussian_space(12, 2, 5), 1)
     for _ in range(12):
-        person.step()
+        participant.step()
     with pytest.raises(InvalidParameter, match="the first estimate needs 24"):
         list(exclusion_effect.effect(small.folder, 1))
     small.close()
@@ -185,8 +189,10 @@ def serve_desk(tmp_path):
 
     server = LiveServer(guarded_study(tmp_path / "words", TOML))
     service = server.studies["words"].service
-    people = [Person(service, gaussian_space(12, 2, 5), seed) for seed in (1, 2, 3)]
-    for _ in take_turns(people):
+    participants = [
+        SimulatedParticipant(service, gaussian_space(12, 2, 5), seed) for seed in (1, 2, 3)
+    ]
+    for _ in take_turns(participants):
         pass
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.server import wait_until
 from server.auth.sessions import TOUCH_MS
 from server.processes.bots import BotPage, Browser
-from server.processes.web_process import THREADS
+from server.processes.http_server import THREADS
 from server.status import health
 from server.store.sqlite import writer
 from tests.support.experimenter_client import PASSWORD, Hand, door, guarded_study, post, sign_in

@@ -36,7 +36,7 @@ def browser(server):
     return server.browsers[-1]
 
 
-def newcomer(server):
+def new_participant(server):
     """A page with the first question."""
     own = browser(server)
     page = BotPage(own.get("/s/words/"))
@@ -54,7 +54,7 @@ def test_the_same_answer_fifty_times_at_once_for_two_hundred_questions(server):
     browsers = [browser(server) for _ in range(50)]
     replies = 0
     for _ in range(5):
-        _, page = newcomer(server)
+        _, page = new_participant(server)
         for _ in range(40):
             fields = {**page.fields, "side": "left"}
 
@@ -74,7 +74,7 @@ def test_the_same_answer_fifty_times_at_once_for_two_hundred_questions(server):
 
 
 def test_a_database_locked_for_ten_seconds_asks_to_try_again(server):
-    own, page = newcomer(server)
+    own, page = new_participant(server)
     database = server.studies["words"].database
     other = sqlite3.connect(database.path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
@@ -94,7 +94,7 @@ def test_a_database_locked_for_ten_seconds_asks_to_try_again(server):
 
 @pytest.mark.parametrize("limit", ["PRAGMA max_page_count = {pages}", "PRAGMA query_only = 1"])
 def test_a_full_or_read_only_database_never_acknowledges(server, limit):
-    own, page = newcomer(server)
+    own, page = new_participant(server)
     database = server.studies["words"].database
     undo = {"1": "PRAGMA max_page_count = 1000000", "0": "PRAGMA query_only = 0"}
     connection = database.writer._connection
@@ -122,7 +122,7 @@ def test_a_full_or_read_only_database_never_acknowledges(server, limit):
 
 
 def test_malformed_requests_get_an_error_page(server):
-    own, page = newcomer(server)
+    own, page = new_participant(server)
     for path, body, expected in [
         ("/s/nowhere/", None, 404),
         ("/s/words/p/nonsense", None, 404),

@@ -32,18 +32,8 @@ from server.processes.child import WebChild
 from server.processes.file_guard import FileGuard
 from server.processes.supervisor import Supervisor
 from server.store.database import Database
-from tests.support.live_server import write_study
+from tests.support.live_server import ENDLESS, write_study
 
-TOML = """
-[session]
-trials = 5000
-rush_ms = 0
-practice = 0
-break_every = 0
-feedback = false
-[budget]
-answers = 10000000
-"""
 posix = pytest.mark.skipif(os.name != "posix", reason="open files cannot be deleted there")
 
 
@@ -66,14 +56,14 @@ def refused(folder):
     ],
 )
 def test_files_lost_while_serving(tmp_path, harm, name):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     with under_load(folder) as load:
-        server, address, people = load.server, load.address, load.people
+        server, address, participants = load.server, load.address, load.participants
         keep_old(folder)
         before = len(load.acknowledged())
         wait_until(lambda: len(load.acknowledged()) > before + 20)
         harm(folder)
-        wait_until(lambda: all(one.browser.status == 503 for one in people))
+        wait_until(lambda: all(one.browser.status == 503 for one in participants))
         acknowledged = load.acknowledged()
         wait_until(lambda: any("rescued-" in line for line in server.lines))
         # Nobody hears that anything was stored; everybody is told, and nothing is made again.
@@ -109,17 +99,18 @@ def test_files_lost_while_serving(tmp_path, harm, name):
 
 @posix
 def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     with under_load(folder) as load:
-        server, people = load.server, load.people
+        server, participants = load.server, load.participants
         (folder / "study.db").rename(tmp_path / "away.db")
-        wait_until(lambda: all(one.browser.status == 503 for one in people))
+        wait_until(lambda: all(one.browser.status == 503 for one in participants))
         wait_until(lambda: any("rescued-" in line for line in server.lines))
         (tmp_path / "away.db").rename(folder / "study.db")
-        before = [len(one.acknowledged) for one in people]
+        before = [len(one.acknowledged) for one in participants]
         wait_until(
             lambda: all(
-                len(one.acknowledged) > count for one, count in zip(people, before, strict=True)
+                len(one.acknowledged) > count
+                for one, count in zip(participants, before, strict=True)
             )
         )
         wait_until(lambda: any("is available again" in line for line in server.lines))
@@ -130,7 +121,7 @@ def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
 
 @posix
 def test_an_older_copy_written_over_the_open_file_is_noticed(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     with under_load(folder) as load:
         server, address = load.server, load.address
         keep_old(folder)
@@ -147,7 +138,7 @@ def test_an_older_copy_written_over_the_open_file_is_noticed(tmp_path):
 
 
 def test_a_damaged_database_is_not_served(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     path = folder / "study.db"
     database = Database(path, lambda: 1)
     for number in range(3000):
@@ -198,7 +189,7 @@ def supervised(folder, **options):
 
 @posix
 def test_a_web_process_that_hangs_is_started_again(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     stop = threading.Event()
     with supervised(folder, web_patience=4.0) as (server, said):
         client = Client(server.address, "words", "p1", stop, pause=0.02)
@@ -271,7 +262,7 @@ def test_one_that_answers_but_does_nothing_else_hangs_and_one_with_a_full_disk_d
 
 @posix
 def test_a_web_process_that_cannot_open_its_database_says_so_until_it_can(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+    folder = write_study(tmp_path / "words", ENDLESS)
     with supervised(folder) as (server, _):
         (folder / "study.db").rename(tmp_path / "away.db")
         server.web[0].process.kill()

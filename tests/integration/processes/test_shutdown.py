@@ -16,24 +16,14 @@ from benchmarks.server import wait_until
 from benchmarks.shutdown import end_rounds
 from server.processes import web_process
 from server.processes.listener import listen, stop_new_connections
-from tests.support.live_server import write_study
+from tests.support.live_server import ENDLESS, write_study
 
-TOML = """
-[session]
-trials = 5000
-rush_ms = 0
-practice = 0
-break_every = 0
-feedback = false
-[budget]
-answers = 10000000
-"""
 REQUEST = b"POST /answer HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nleft"
 
 
 def test_no_answer_and_no_participant_is_lost(tmp_path):
     """`make bench-reliability` does 100 such rounds."""
-    found = end_rounds(write_study(tmp_path / "words", TOML), rounds=3, visitors=12, seed=1)
+    found = end_rounds(write_study(tmp_path / "words", ENDLESS), rounds=3, visitors=12, seed=1)
     assert found.acknowledged >= 36 and found.lost == 0
     assert found.dropped == {}
     assert found.codes == {0: 3}
@@ -217,7 +207,7 @@ SIGNALLED = """
 import os, signal
 from server.processes.lifetime import set_by_signals
 stop = set_by_signals()
-# As it is for a moment whenever somebody begins to wait.
+# As it is for a moment whenever a request begins to wait.
 with stop._cond:
     os.kill(os.getpid(), signal.SIGTERM)
     os.getpid()

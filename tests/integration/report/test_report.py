@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -77,9 +78,9 @@ def test_it_carries_what_the_monitor_shows(desk, made):
         assert part == monitor[name], name
     text = Seen(made.page).text
     assert monitor["where"]["headline"] in text
-    assert monitor["accuracy"]["words"] in text
+    assert monitor["accuracy"]["message"] in text
     for one in monitor["stopping"]["criteria"]:
-        assert one["words"] in text
+        assert one["message"] in text
 
 
 def test_the_methods_have_this_studys_numbers(desk, made):
@@ -116,10 +117,22 @@ def test_the_methods_have_this_studys_numbers(desk, made):
     )
 
 
-def test_whatever_the_text_cites_is_in_the_references_and_the_other_way_round(made):
-    text = " ".join(words for _, words in methods.paragraphs(made.found))
+def test_the_methods_state_the_audits_that_the_rule_needs(made):
+    stopping = made.found.study.settings.stopping
+    assert stopping.audits == 0
+    for rule, audits in (("rank_settled", 5), ("smallest_dimension", 3)):
+        shown = made.found.shown | {"stopping": {"criteria": []}}
+        summary = replace(made.found.summary, rule=rule)
+        words = dict(methods.paragraphs(replace(made.found, summary=summary, shown=shown)))
+        assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
+
+
+@pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])
+def test_whatever_the_text_cites_is_in_the_references_and_the_other_way_round(made, rule):
+    found = replace(made.found, summary=replace(made.found.summary, rule=rule))
+    text = " ".join(words for _, words in methods.paragraphs(found))
     named = set(re.findall(r"(\w+)(?: et al\.| & \w+)?,? (?:et al\., )?(19\d\d|20\d\d)", text))
-    references = cited("fisher", "rank_settled")
+    references = cited("fisher", rule)
     for name, year in named - {("November", "1970"), ("January", "1970")}:
         assert any(one.startswith(name) and year in one for one in references), name
     for one in references:
@@ -137,14 +150,14 @@ def test_every_selector_has_a_description_and_references(selector):
 
 
 def test_the_map_over_time_ends_with_the_newest_and_stays_small(made):
-    moments = made.found.moments
-    answers = [one["answers"] for one in moments]
+    snapshots = made.found.snapshots
+    answers = [one["answers"] for one in snapshots]
     assert answers == sorted(set(answers))
-    assert 3 <= len(moments) <= 16
-    assert "map" not in moments[-1]
-    size = sum(len(one["map"]["positions"]) for one in moments[:-1])
+    assert 3 <= len(snapshots) <= 16
+    assert "map" not in snapshots[-1]
+    size = sum(len(one["map"]["positions"]) for one in snapshots[:-1])
     assert 0 < size < MAX_NUMBERS
-    asked = [sum(map(sum, one["map"]["asked"])) for one in moments[:-1]]
+    asked = [sum(map(sum, one["map"]["asked"])) for one in snapshots[:-1]]
     assert asked == sorted(asked)
 
 
@@ -162,10 +175,10 @@ def test_no_participant_is_named_unless_asked_for(desk, made):
 
 
 def test_ids_are_taken_out_of_texts():
-    class Somebody:
+    class Excluded:
         id, external = 7, "PROLIFIC_PID=abc123"
 
-    assert without_names("It was abc123, or PROLIFIC_PID=abc123.", [Somebody]) == (
+    assert without_names("It was abc123, or PROLIFIC_PID=abc123.", [Excluded]) == (
         "It was P7, or P7."
     )
 
@@ -229,7 +242,7 @@ def test_scripts_that_would_end_themselves_are_refused():
 
 def test_the_monitors_own_modules_are_in_the_page(made):
     static = place("static")
-    for name in ("charts", "map", "axes", "format", "pictures"):
+    for name in ("charts", "map", "axes", "format", "figures"):
         lines = (static / "monitor" / f"{name}.js").read_text().splitlines()
         body = [line for line in lines if not line.startswith(("import", "export"))]
         assert "\n".join(body[-3:]) in made.page, name
@@ -308,10 +321,12 @@ def test_an_empty_study_has_a_report_too(tmp_path):
     finally:
         desk.close()
     text = Seen(made.page).text
+    assert "in 3 consecutive audits" in text
+    assert "at least 25 % of the differences" in text
     assert "No answers yet." in text
     assert "There are no participants yet." in text
     assert "Collection had not ended at the time of writing" in text
-    assert carried(made.page)["moments"] == []
+    assert carried(made.page)["snapshots"] == []
 
 
 # ---- pictures -----------------------------------------------------------------------------------

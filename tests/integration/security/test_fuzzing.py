@@ -67,7 +67,7 @@ class Insider:
             session=session,
             csrf=CSRF,
             link=self.doors.make_link("Ada", "the wall"),
-            person=came.token,
+            participant=came.token,
             question=stage.trial.token if stage.trial else "x",
             stimulus=self.stimulus,
         )

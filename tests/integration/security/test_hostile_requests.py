@@ -314,13 +314,13 @@ def test_tokens_cannot_be_guessed(app):
     client = app.test_client()
     sign_in(client, "words")
     seen = {client.get_cookie("lore_monitor_words", path="/monitor").value}
-    people = set()
+    participants = set()
     for _ in range(50):
         came = app.test_client().get("/s/words/").headers["Location"].rsplit("/", 1)[1]
-        people.add(came)
+        participants.add(came)
         seen.add(post(client, "words", "links").json["address"].rsplit("/", 1)[1])
-    assert len(people) == 50 and len(seen) == 51
-    for token in people | seen:
+    assert len(participants) == 50 and len(seen) == 51
+    for token in participants | seen:
         assert re.fullmatch(r"[A-Za-z0-9_-]+", token)
         assert len(token) * math.log2(64) >= 128
     for module in (sessions, service, assignment):

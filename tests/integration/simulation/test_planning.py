@@ -19,7 +19,7 @@ from lore_active.simulation.planning import PlanConfig, Run, plan, plan_row
 from server.cli.main import main
 from server.study.config import Pay
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 EUROS = Pay(per_participant=1.0, per_hour=12.0, fee=0.25, currency="EUR")
 
@@ -48,7 +48,7 @@ def test_a_wrong_stop_is_not_a_right_one():
 
 
 def test_the_same_seed_gives_the_same_plan():
-    config = PlanConfig(items=5, max_answers=60)
+    config = PlanConfig(items=5, max_answers=60, shares=(0.5,))
     first, again = (list(plan(config, [1, 2], 1, seed=3)) for _ in range(2))
     assert first == again
     rows = [(row.selector, row.rank) for row in first]
@@ -59,7 +59,8 @@ def test_the_same_seed_gives_the_same_plan():
 def test_the_first_row_comes_before_the_other_studies_are_done():
     seen = []
     rows = plan(
-        PlanConfig(items=5, max_answers=20), [1, 2], 2, 3, lambda done, of: seen.append(done)
+        *(PlanConfig(items=5, max_answers=20, shares=(0.5,)), [1, 2], 2, 3),
+        lambda done, of: seen.append(done),
     )
     assert next(rows).rank == 1
     assert max(seen) == 2
@@ -118,16 +119,15 @@ def desk(tmp_path):
 
 
 def test_a_pilot_estimates_noise_lapses_and_trials(desk):
-    worker, person = desk.worker(), Person(8, 1, noise=0.05)
+    worker, participant = desk.worker(), Respondent(8, 1, noise=0.05)
     for _ in range(3):
-        stage = desk.newcomer()
+        stage = desk.new_participant()
         while stage.kind in ("practice", "trial"):
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
             desk.now += 700
         worker.turn()
-    told = CliRunner().invoke(
-        main, ["plan", "--from", str(desk.folder), "--ranks", "1", "--runs", "1", "--json"]
-    )
+    arguments = ["--ranks", "1", "--runs", "1", "--smallest-dimension", "0.5", "--json"]
+    told = CliRunner().invoke(main, ["plan", "--from", str(desk.folder), *arguments])
     assert told.exit_code == 0, told.output
     first, *rows = map(json.loads, told.stdout.splitlines())
     config = first["plan"]
@@ -181,7 +181,8 @@ def test_impossible_plans_are_refused_in_python_too():
 
 def test_progress_is_for_terminals_and_rows_are_for_standard_output():
     command = str(Path(sys.executable).with_name("lore-active"))
-    arguments = ("plan", "--items", "5", "--ranks", "1", "--runs", "2", "--json")
+    arguments = ("plan", "--items", "5", "--ranks", "1", "--runs", "2", "--json",
+                 "--smallest-dimension", "0.5")  # fmt: skip
     ours, theirs = pty.openpty()
     with subprocess.Popen([command, *arguments], stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
@@ -204,3 +205,41 @@ def _read(terminal):
         return os.read(terminal, 4096)
     except OSError:
         return b""
+
+
+def test_one_course_of_answers_gives_a_row_for_each_smallest_dimension():
+    config = PlanConfig(items=8, max_answers=160, rule="smallest_dimension", shares=(0.5, 0.2))
+    rows = list(plan(config, [1], 1, seed=5))
+    assert [(row.selector, row.smallest_dimension) for row in rows] == [
+        *(("fisher", share) for share in (0.2, 0.5)),
+        *(("random", share) for share in (0.2, 0.5)),
+    ]
+    # A larger dimension is never ruled out later.
+    assert all(rows[k].answers[0] >= rows[k + 1].answers[0] for k in (0, 2))
+
+
+def test_a_stop_is_right_at_the_number_of_dimensions_of_that_size():
+    # Of three dimensions only two carry a tenth of the differences.
+    run = Run(3, "fisher", 400, 2, smallest_dimension=0.1, correct=(2, 2))
+    assert run.right and not Run(3, "fisher", 400, 2).right
+
+
+def test_worlds_and_given_spaces_can_be_planned(tmp_path):
+    file = tmp_path / "space.csv"
+    file.write_text("item,dim_1,dim_2\n" + "".join(f"w{k},{k % 3},{k}\n" for k in range(7)))
+    common = ["plan", "--ranks", "1", "--runs", "1", "--json", "--jobs", "1"]
+    for more, items in (
+        (["--space", str(file)], 7),
+        (["--items", "6", "--world", "clusters", "--noise-spread", "0.5"], 6),
+    ):
+        told = CliRunner().invoke(main, [*common, *more])
+        assert told.exit_code == 0, told.output
+        first, *rows = map(json.loads, told.stdout.splitlines())
+        assert first["plan"]["items"] == items
+        assert len(rows) >= 2
+    told = CliRunner().invoke(main, [*common[:2], "3", "--runs", "1", "--space", str(file)])
+    assert told.exit_code == 2
+    assert "the given space has 2 dimensions" in told.stderr
+    told = CliRunner().invoke(main, ["plan", "--items", "8", "--ranks", "1", "--world", "circle"])
+    assert told.exit_code == 2
+    assert "must be 2 in the world 'circle'" in told.stderr

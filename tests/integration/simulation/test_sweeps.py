@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lore_active.simulation.observers import gaussian_space, simulated_answers
+from lore_active.simulation.planning import COMPARED, SHARES
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 SIMULATE = ("simulate", "--items", 8, "--rank", 1, "--answers", 60, "--no-stop", "--json")
@@ -86,7 +87,8 @@ def test_a_plan_on_a_cluster_is_the_same_plan(cluster):
     plan = ("plan", "--items", 4, "--ranks", "1", "--runs", 1, "--json")
     here, there = lines(run(*plan)), lines(run(*plan, "--scheduler", cluster))
     assert here == there
-    assert [one["runs"] for one in here[1:]] == [1, 1]
+    # A row for each selector and each smallest dimension of interest.
+    assert [one["runs"] for one in here[1:]] == [1] * len(COMPARED) * len(SHARES)
 
 
 def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):

@@ -20,7 +20,7 @@ from server.processes.backup_process import Backups
 from server.processes.supervisor import Supervisor
 from server.store.recovery import backups
 from server.study.workspace import DATABASE
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -30,7 +30,7 @@ break_every = 0
 """
 ITEMS = 8
 MINUTE = 60_000
-PERSON = "5f3a9c0d2b7e4f61"
+ENTRY = "5f3a9c0d2b7e4f61"
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def desk(tmp_path):
 
 @pytest.fixture
 def stage(desk):
-    return desk.newcomer(PROLIFIC_PID="somebody")
+    return desk.new_participant(PROLIFIC_PID="someone")
 
 
 def answers(path):
@@ -65,7 +65,7 @@ def test_a_backup_is_a_whole_database_for_its_owner_alone(desk, stage):
     assert backups.made_at(made) == desk.now
     assert made.stat().st_mode & 0o777 == 0o600
     assert made.parent.stat().st_mode & 0o777 == 0o700
-    assert backups.unsound(made) == "" and answers(made) == 2
+    assert backups.damage_in(made) == "" and answers(made) == 2
     # One file, readable where nothing can be written beside it.
     assert [one.name for one in made.parent.iterdir()] == [made.name]
 
@@ -114,7 +114,7 @@ def test_answers_are_stored_during_a_backup_which_is_consistent(desk, stage):
     stage = desk.answer(stage)
     made = take(desk, pace=pace)
     assert len(parts) >= 4 and parts == list(range(2, len(parts) + 2))
-    assert answers(made) == 1 and backups.unsound(made) == ""
+    assert answers(made) == 1 and backups.damage_in(made) == ""
 
 
 def test_an_interrupted_backup_leaves_nothing(desk, stage):
@@ -248,7 +248,7 @@ def test_the_schedule_says_what_went_wrong_once_and_when_it_is_over(desk, stage)
 
 def test_serve_makes_them_while_answers_come_in(tmp_path):
     desk = Desk(tmp_path / "words", TOML + "[storage]\nbackup_minutes = 7\n", items=ITEMS)
-    desk.answer(desk.newcomer())
+    desk.answer(desk.new_participant())
     desk.close()
     supervisor = Supervisor([desk.folder], "127.0.0.1", 0, 1, 0, 0, 1.0, print)
     assert [one.minutes for one in supervisor.backups] == [7]
@@ -284,12 +284,12 @@ def files_with(folder, trace):
 def copied(tmp_path):
     """A study with three backups, of which the first is from before the person came."""
     desk = Desk(tmp_path / "words", TOML, items=ITEMS)
-    person, kept = Person(ITEMS, 2), []
-    desk.answer(desk.newcomer(PROLIFIC_PID="another one"))
+    participant, kept = Respondent(ITEMS, 2), []
+    desk.answer(desk.new_participant(PROLIFIC_PID="another one"))
     kept.append(take(desk))
-    stage = desk.newcomer(PROLIFIC_PID=PERSON)
+    stage = desk.new_participant(PROLIFIC_PID=ENTRY)
     for _ in range(2):
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
         kept.append(take(desk))
     desk.close()
     shutil.copyfile(kept[-1], kept[-1].with_name("rescued-20261116T031500Z.db"))
@@ -309,10 +309,10 @@ def test_forget_reaches_every_copy_in_backups(copied):
     folder, kept = copied
     damaged = "backups/damaged-20261116T031500Z/study.db"
     rescued = "backups/rescued-20261116T031500Z.db"
-    assert files_with(folder, PERSON.encode()) == {"study.db", *kept[1:], damaged, rescued}
-    told = forget(folder, PERSON)
+    assert files_with(folder, ENTRY.encode()) == {"study.db", *kept[1:], damaged, rescued}
+    told = forget(folder, ENTRY)
     assert set(told["backups_removed"]) == {*kept[1:], damaged, rescued}
-    assert files_with(folder, PERSON.encode()) == set()
+    assert files_with(folder, ENTRY.encode()) == set()
     # The one from before they came is still good, and a new one was made.
     left = [one.relative_to(folder).as_posix() for one in backups.every(folder)]
     assert left == [kept[0], told["new_backup"]]
@@ -322,7 +322,7 @@ def test_forget_reaches_every_copy_in_backups(copied):
 
 def test_backups_from_after_an_erasure_stay_until_the_answers_go_too(copied):
     folder, _ = copied
-    fresh = forget(folder, PERSON)["new_backup"]
+    fresh = forget(folder, ENTRY)["new_backup"]
     assert forget(folder, "2")["backups_removed"] == []
     assert forget(folder, "2", "--answers")["backups_removed"] == [fresh]
 

@@ -8,15 +8,14 @@ import sqlite3
 import subprocess
 
 import pytest
-from click.testing import CliRunner
 
 from benchmarks.server import COMMAND
-from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.exports import log
 from server.maintenance import erasure
 from server.study.lock import ProcessLock
-from tests.support.open_study import Desk, Person
+from tests.support.commands import run
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -37,7 +36,7 @@ TRACES = [one.encode() for one in (NAME, SESSION, AGENT, WORDS, REASON)]
 def original(tmp_path_factory):
     """A study in which the second of four people has left all the traces that one can leave."""
     desk = Desk(tmp_path_factory.mktemp("forget") / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     worker.turn()
     for number in range(3):
         entry = {"PROLIFIC_PID": f"person-{number}", "STUDY_ID": "the-same-study"}
@@ -54,7 +53,7 @@ def original(tmp_path_factory):
             asked = stage.trial.token
             timings = {"onset_at": 1_700_000_000_123, "viewport": [1234, 777, 1]}
             stage = desk.service.answer(
-                stage.participant, asked, person.side(stage), rt_ms=900.0, timings=timings
+                stage.participant, asked, participant.side(stage), rt_ms=900.0, timings=timings
             )
             while stage.kind in CONTINUED:
                 stage = desk.service.rest(stage.participant, stage.done)
@@ -73,12 +72,6 @@ def original(tmp_path_factory):
 @pytest.fixture
 def folder(original, tmp_path):
     return shutil.copytree(original, tmp_path / "words")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, [str(one) for one in arguments])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def told(*arguments):
@@ -176,9 +169,9 @@ def test_with_their_answers_the_model_is_made_without_them(folder, tmp_path):
     # And the study can go on: with a new person, a worker, and a replay of all that.
     desk = Desk(folder)
     worker = desk.worker()
-    stage, person = desk.newcomer(PROLIFIC_PID="a newcomer"), Person(ITEMS, 2)
+    stage, participant = desk.new_participant(PROLIFIC_PID="later"), Respondent(ITEMS, 2)
     while stage.kind in ("practice", "trial"):
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
     worker.turn()
     ((version,),) = desk.rows("SELECT max(version) FROM models")
     desk.close()
@@ -233,7 +226,7 @@ def test_files_with_answers_are_named_in_every_format(folder):
 
 def test_an_erased_participant_under_way_is_shown_out_and_their_link_is_dead(folder):
     desk = Desk(folder)
-    stage = desk.newcomer(PROLIFIC_PID="in-the-middle")
+    stage = desk.new_participant(PROLIFIC_PID="in-the-middle")
     desk.answer(stage)
     desk.close()
     run("forget", folder, "in-the-middle", "--yes")

@@ -12,9 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.exports import log
 from server.store import collection
@@ -23,7 +21,8 @@ from server.store.hash_chain import recorder
 from server.store.hash_chain import records as chain
 from server.store.hash_chain import verification as chain_verification
 from server.store.sqlite import migration
-from tests.support.open_study import Desk, Person
+from tests.support.commands import run
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -42,13 +41,16 @@ DAY = "1970-01-12"  # of the desk's clock
 def original(tmp_path_factory):
     """A study of three people, the third still in the middle of it."""
     desk = Desk(tmp_path_factory.mktemp("chain") / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     worker.turn()
     for number in range(3):
-        stage = desk.newcomer(PROLIFIC_PID=f"person-{number}")
+        stage = desk.new_participant(PROLIFIC_PID=f"person-{number}")
         while stage.kind in ("practice", "trial") and (number < 2 or stage.done < 6):
             following = desk.service.answer(
-                stage.participant, stage.trial.token, person.side(stage), rt_ms=700.0 + stage.done
+                stage.participant,
+                stage.trial.token,
+                participant.side(stage),
+                rt_ms=700.0 + stage.done,
             )
             stage = following
             while stage.kind in CONTINUED:
@@ -65,12 +67,6 @@ def original(tmp_path_factory):
 @pytest.fixture
 def folder(original, tmp_path):
     return shutil.copytree(original, tmp_path / "words")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, [str(one) for one in arguments])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def replayed(path, code=0, *more):
@@ -639,7 +635,7 @@ def test_an_imported_log_continues_its_chain(folder, tmp_path):
 
 
 def test_a_log_from_before_the_chain_is_read_and_covered_from_then_on(folder, tmp_path):
-    lines, seal = [], ""
+    lines, before = [], ""
     for number, raw in enumerate(exported(folder, tmp_path / "out").read_bytes().splitlines()):
         event = json.loads(raw)
         if event["kind"] in ("chain", "chain_head"):
@@ -648,8 +644,8 @@ def test_a_log_from_before_the_chain_is_read_and_covered_from_then_on(folder, tm
             event["row"]["format"] = 1
             del event["row"]["pseudonyms"]
         body = {"line": len(lines) + 1, "kind": event["kind"], "row": event["row"]}
-        sealed, seal = log._sealed(json.dumps(body, separators=(",", ":")).encode(), seal)
-        lines.append(sealed)
+        line, before = log._hashed(json.dumps(body, separators=(",", ":")).encode(), before)
+        lines.append(line)
     path = tmp_path / "old.jsonl"
     path.write_bytes(b"".join(lines))
     found = replayed(path)
@@ -701,7 +697,7 @@ def test_erasing_leaves_a_chain_that_matches_and_no_salt_to_guess_with(folder):
 def test_no_earlier_copy_without_the_participant_has_their_salt(folder, tmp_path):
     log_before = exported(folder, tmp_path / "before")
     desk = Desk(folder)
-    desk.newcomer(PROLIFIC_PID="person-late")
+    desk.new_participant(PROLIFIC_PID="person-late")
     desk.close()
     late = salts(folder)[4]
     assert len(set(salts(folder).values())) == 5

@@ -18,9 +18,10 @@ from click.testing import CliRunner
 from server.cli.main import main
 from server.store.recovery import copies
 from server.store.sqlite import migration
+from server.store.sqlite.former_names import current_column
 from server.study.workspace import DATABASE, reading
 from tests.support.live_server import now
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 ITEMS = 8
 TOML = """
@@ -50,12 +51,12 @@ def closed(tmp_path_factory):
     """A study that was stopped as it should be."""
     home = tmp_path_factory.mktemp("read")
     desk = Desk(home / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 2)
+    worker, participant = desk.worker(), Respondent(ITEMS, 2)
     worker.turn()
     for number in range(4):
-        stage = desk.newcomer(PROLIFIC_PID=f"person{number}")
+        stage = desk.new_participant(PROLIFIC_PID=f"person{number}")
         while stage.kind in ("practice", "trial"):
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
         worker.turn()
     for name, rows in (("first", "word00,word01,word02"), ("pilot", "word02,word01,word00")):
         (desk.folder / f"{name}.csv").write_text(f"anchor,nearer,farther\n{rows}\n")
@@ -69,7 +70,7 @@ def crashed(folder, to):
     """A copy whose last commits are still in the write-ahead log, as a loss of power leaves it."""
     shutil.copytree(folder, to)
     desk = Desk(to)
-    stage = desk.newcomer(PROLIFIC_PID="in the log")
+    stage = desk.new_participant(PROLIFIC_PID="in the log")
     desk.answer(desk.answer(stage))
     for end in ("", "-wal"):
         shutil.copyfile(to / f"{DATABASE}{end}", to.parent / f"kept{end}")
@@ -100,9 +101,10 @@ def older(folder, to):
         if name != "migrations":
             columns = [row[1] for row in connection.execute(f"PRAGMA main.table_info({name})")]
             held = ", ".join(f'"{one}"' for one in columns)
-            connection.execute(f"INSERT INTO main.{name} ({held}) SELECT {held} FROM new.{name}")
-    # What they brought in is of the newer format.
-    connection.execute("DELETE FROM events WHERE kind = 'prior'")
+            now = ", ".join(f'"{current_column(name, one)}"' for one in columns)
+            connection.execute(f"INSERT INTO main.{name} ({held}) SELECT {now} FROM new.{name}")
+    # What they imported is of the newer format.
+    connection.execute("DELETE FROM events WHERE kind = 'import'")
     connection.commit()
     connection.execute("PRAGMA journal_mode = wal")
     connection.close()
@@ -172,7 +174,7 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
     out.mkdir()
     wanted = {name: filled(READING[name], folder, out) for name in READING}
     if state is older:
-        del wanted["import --undo --dry-run"]  # nothing was brought in
+        del wanted["import --undo --dry-run"]  # nothing was imported
     wanted |= {
         "where": ["export", str(folder), "--json"],
         "report where": ["report", str(folder), "--json"],

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ from benchmarks import file_damage
 from benchmarks.collection import START
 from benchmarks.file_damage import held, original, outcome
 from benchmarks.server import COMMAND
-from server.cli.main import main
 from server.collection.screens import CONTINUED
 from server.collection.service import Service
 from server.learning.worker import Worker
@@ -33,6 +31,7 @@ from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import connect
 from server.study.lock import ProcessLock
 from server.study.workspace import DATABASE, open_study
+from tests.support.commands import run
 
 PAGE = 4096
 GOLDEN = Path(__file__).parents[2] / "golden" / "version-4.sql"
@@ -55,12 +54,6 @@ def closed(folder):
     open_study(folder, lambda: START)[1].close()
     assert not (folder / f"{DATABASE}-wal").exists()
     return folder
-
-
-def run(*arguments, code=0):
-    told = CliRunner().invoke(main, [str(one) for one in arguments])
-    assert told.exit_code == code, (told.output, told.exception)
-    return told.output
 
 
 def recover(folder, *more):
@@ -222,7 +215,7 @@ def test_with_a_backup_and_an_intact_rest_everything_is_back(made, closed, table
     before = (closed / DATABASE).read_bytes()
     found = recover(closed)
     assert held(closed / DATABASE) == made.answers
-    assert backups.unsound(closed / DATABASE) == ""
+    assert backups.damage_in(closed / DATABASE) == ""
     # What was there before is kept, byte for byte.
     kept = Path(found["kept_in"])
     assert kept.parent == closed / "backups" and (kept / DATABASE).read_bytes() == before
@@ -300,8 +293,8 @@ def test_answers_stay_when_who_gave_them_is_lost(made, closed):
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "participants"))
     found = recover(closed)
     assert held(closed / DATABASE) == made.answers
-    people = {row[10] for row in made.answers.values()}
-    assert set(found["missing"]["nameless"]) == people
+    participants = {row[10] for row in made.answers.values()}
+    assert set(found["missing"]["identity_lost"]) == participants
     assert set(rows(closed, "SELECT DISTINCT stage, external FROM participants")) == {
         ("expired", None)
     }
@@ -456,7 +449,7 @@ def test_an_older_version_without_a_chain(tmp_path):
     found = recover(folder)
     assert found["answers"] == answers and not found["complete"]
     assert "there is no record of what was stored" in found["missing"]["unknown"]
-    assert backups.unsound(folder / DATABASE) == ""
+    assert backups.damage_in(folder / DATABASE) == ""
 
 
 # ---- at random ----------------------------------------------------------------------------------

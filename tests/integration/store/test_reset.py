@@ -6,27 +6,20 @@ import json
 import sqlite3
 
 import pytest
-from click.testing import CliRunner
 
-from server.cli.main import main
 from server.status.contents import StudyContents, of_folder
 from server.store.recovery import backups
 from server.study.lock import ProcessLock
-from tests.support.open_study import Desk, Person
+from tests.support.commands import run
+from tests.support.open_study import Desk, Respondent
 
 TOML = "[session]\ntrials = 6\npractice = 0\nfeedback = false\n[budget]\nanswers = 18\n"
 
 
-def run(*arguments, code=0, **options):
-    result = CliRunner().invoke(main, [*map(str, arguments)], **options)
-    assert result.exit_code == code, result.output
-    return result.output
-
-
 def answer(desk, simulated=False, **entry):
-    person, stage = Person(6, 2), desk.newcomer(simulated, **entry)
+    participant, stage = Respondent(6, 2), desk.new_participant(simulated, **entry)
     while stage.kind == "trial":
-        stage = desk.answer(stage, person.side(stage))
+        stage = desk.answer(stage, participant.side(stage))
         desk.now += 900
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.power_loss import MIN_FRAMES, cut_at_random, frames, taken
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 TOML = """
 [session]
@@ -20,12 +20,12 @@ answers = 5000
 
 def test_a_log_truncated_or_damaged_at_a_hundred_offsets_leaves_a_prefix_of_the_answers(tmp_path):
     desk = Desk(tmp_path / "words", TOML, items=8)
-    person, acknowledged = Person(8, 2), set()
+    participant, acknowledged = Respondent(8, 2), set()
     worker = desk.worker()
-    stages = [desk.newcomer() for _ in range(4)]
+    stages = [desk.new_participant() for _ in range(4)]
     while len(acknowledged) < 48:  # Not enough for a checkpoint, which empties the log.
         for number, stage in enumerate(stages):
-            stages[number] = desk.answer(stage, person.side(stage))
+            stages[number] = desk.answer(stage, participant.side(stage))
             acknowledged.add(stage.trial.token)
         worker.turn()
     assert frames(desk.folder)[0] > MIN_FRAMES

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec import inspect
 
-from lore_active import LORE, InvalidParameter, InvalidTriplets, Learner, as_triplets
+from lore_active import LORE, LORECV, InvalidParameter, InvalidTriplets, Learner, as_triplets
 from lore_active.data.comparisons import MAX_ITEMS
 from server.cli.main import main
 from server.study.loading import check, load
@@ -169,7 +169,7 @@ def test_a_few_items_without_answers_are_warned_of():
         LORE().fit(FEW + 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LORE().fit(FEW + 1, n_objects=22)
+        LORECV().fit(FEW + 1, n_objects=22)
 
 
 def test_the_command_says_which_items_have_no_answers(tmp_path):

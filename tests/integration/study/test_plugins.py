@@ -43,7 +43,7 @@ class FirstItems:
     name = "first-items"
 
     def pick(self, known, count, rng):
-        from lore_active.acquisition.selectors import Selection
+        from lore_active.acquisition.state import Selection
 
         rows = known.source.new(500, known.taken, rng)
         best = np.argsort(rows.sum(axis=1), kind="stable")[:count]
@@ -97,7 +97,7 @@ register(ExportFormat("toys", "the study's name", write, (r"toys\\.txt",)))
 '''
 STUDY = """
 [session]
-trials = 200
+trials = 2000
 practice = 0
 break_every = 0
 feedback = false
@@ -149,7 +149,7 @@ def test_toys_are_known_from_study_toml_to_erasure(toys, tmp_path):
         server.stop()
         client.join(30)
     verified = json.loads(run("replay", folder, "--verify", "--json"))
-    assert verified["mismatches"] == [] and verified["queries_checked"] > 10
+    assert verified["mismatches"] == [] and verified["questions_checked"] > 10
     run("report", folder, "--out", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "We asked about the first items" in page
@@ -169,7 +169,8 @@ def _state(folder):
 def test_without_them_the_study_is_refused_with_what_there_is(tmp_path):
     folder = write_study(tmp_path / "words", STUDY, items=8)
     told = run("check", folder, code=2)
-    assert '"first-items", but must be "fisher" or "uncertainty" or "local" or "random"' in told
+    selectors = '"fisher" or "uncertainty" or "local" or "infotuple" or "random"'
+    assert f'"first-items", but must be {selectors}' in told
     assert '"patience", but must be "rank_settled" or "smallest_dimension" or "unchanged"' in told
 
 

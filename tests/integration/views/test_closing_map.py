@@ -11,7 +11,7 @@ from server.app import create_app
 from server.monitor.closing_map import LINE_HEIGHT, MIN_PARTICIPANTS, closing_map, drawn
 from server.study.config import Item
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Person
+from tests.support.open_study import Desk, Respondent
 
 ITEMS = 8
 TOML = """
@@ -36,22 +36,22 @@ def words(*names):
 def collected(tmp_path_factory):
     """A study that people have answered, one more than the map needs; and what they saw of it."""
     desk = Desk(tmp_path_factory.mktemp("map") / "words", TOML, items=ITEMS)
-    worker, person = desk.worker(), Person(ITEMS, 1, noise=0.05)
+    worker, participant = desk.worker(), Respondent(ITEMS, 1, noise=0.05)
     seen = []
     for number in range(MIN_PARTICIPANTS + 1):
-        stage = desk.newcomer(PROLIFIC_PID=f"p{number}")
+        stage = desk.new_participant(PROLIFIC_PID=f"p{number}")
         while stage.kind == "trial":
             desk.wait(2000)
-            stage = desk.answer(stage, person.side(stage))
+            stage = desk.answer(stage, participant.side(stage))
         assert stage.kind == "finished"
         worker.turn()
         seen.append(closing_map(desk.database, desk.study))
-    yield desk, person, seen
+    yield desk, participant, seen
     desk.close()
 
 
 def test_there_is_a_map_once_enough_participants_have_answered(collected):
-    desk, person, seen = collected
+    desk, participant, seen = collected
     ranks = desk.rows("SELECT rank FROM models ORDER BY version DESC LIMIT 1")
     assert ranks[0][0] >= 1
     assert seen[: MIN_PARTICIPANTS - 1] == [None] * (MIN_PARTICIPANTS - 1)
@@ -59,7 +59,7 @@ def test_there_is_a_map_once_enough_participants_have_answered(collected):
     assert [place.item for place in found.places] == list(range(ITEMS))
     # They answered from a line: the map has its order, or the reverse.
     order = np.argsort([place.x for place in found.places])
-    truth = np.argsort(person.space[:, 0])
+    truth = np.argsort(participant.space[:, 0])
     agree = [np.corrcoef(np.argsort(order), np.argsort(truth))[0, 1]]
     assert abs(agree[0]) > 0.9
     assert len(found.nearest) == ITEMS and all(a != b for a, b in found.nearest)

@@ -125,7 +125,7 @@ def others(app, clock, collector):
     collector.take("expired", client.get(f"{link}p/{token}").text)
     broken = app.extensions["studies"]["broken"]
     broken.database.write(lambda c: c.execute("DROP TABLE participants"))
-    collector.take("trouble", client.get("/s/broken/p/somebody").text)
+    collector.take("trouble", client.get("/s/broken/p/nobody-known").text)
 
 
 @pytest.fixture

@@ -26,10 +26,14 @@ def everything(triplets):
     return np.ones(len(triplets), dtype=bool)
 
 
+def chosen(triplets, most):
+    return acquisition_model.chosen(triplets, everything(triplets), 0, most)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_it_predicts_from_few_answers(rank):
     triplets, test = answers(rank, 200)
-    found, _ = acquisition_model.chosen(triplets, everything(triplets), 0, most=rank + 1)
+    found = chosen(triplets, most=rank + 1).acquisition
     assert triplet_accuracy(found.embedding, test) > 0.72
     assert found.wider.shape == (ITEMS, found.embedding.shape[1] + 1)
     assert found.judged == 200
@@ -40,12 +44,12 @@ def test_guesses_earn_no_trust():
     rng = np.random.default_rng(0)
     rows = np.array([rng.choice(ITEMS, 3, replace=False) for _ in range(500)])
     triplets = as_triplets(rows, ITEMS)
-    assert acquisition_model.chosen(triplets, everything(triplets), 0, 3)[0].accuracy < 0.58
+    assert chosen(triplets, 3).acquisition.accuracy < 0.58
 
 
 def test_a_dimension_that_is_there_pays_and_one_that_is_not_costs():
     triplets, _ = answers(2, 800)
-    _, steps = acquisition_model.chosen(triplets, everything(triplets), 0, 3)
+    steps = chosen(triplets, 3).steps
     assert sorted(steps) == [1, 2]
     (gain, error), (cost, _) = steps[1], steps[2]
     assert gain < -3 * error
@@ -56,14 +60,14 @@ def test_only_unselected_answers_are_judged():
     triplets, _ = answers(2, 200)
     few = everything(triplets)
     few[30:] = False
-    assert acquisition_model.chosen(triplets, few, 0, 2)[0].judged == 30
-    nothing, _ = acquisition_model.chosen(triplets, ~everything(triplets), 0, 2)
+    assert acquisition_model.chosen(triplets, few, 0, 2).acquisition.judged == 30
+    nothing = acquisition_model.chosen(triplets, ~everything(triplets), 0, 2).acquisition
     assert (nothing.judged, nothing.accuracy) == (0, 0.5)
 
 
 def test_it_is_a_stationary_point_on_principal_axes():
     triplets, _ = answers(2, 400)
-    found, _ = acquisition_model.chosen(triplets, everything(triplets), 0, 2)
+    found = chosen(triplets, 2).acquisition
     z, noise = found.embedding, found.noise
     product = z.T @ z
     np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-8 * product[0, 0])
@@ -81,7 +85,7 @@ def test_it_is_a_stationary_point_on_principal_axes():
 def test_a_refit_follows_new_answers():
     triplets, test = answers(2, 600)
     first = triplets.take(np.arange(300))
-    begun, _ = acquisition_model.chosen(first, everything(first), 0, 2)
+    begun = chosen(first, 2).acquisition
     later = acquisition_model.refitted(triplets, begun)
     assert later.noise == begun.noise
     assert triplet_accuracy(later.embedding, test) > triplet_accuracy(begun.embedding, test)
@@ -93,3 +97,15 @@ def test_more_dimensions_than_answers_could_start_are_still_fitted():
     chain = map_embedding.fits_by_rank(as_pairs(triplets), 2, 0.1, 4, fine=True)
     assert sorted(chain) == [1, 2, 3, 4]
     assert all(np.isfinite(one).all() for one, _ in chain.values())
+
+
+def test_warm_starts_predict_as_well_as_cold_ones():
+    triplets, _ = answers(2, 900)
+    first = triplets.take(np.arange(800))
+    begun = chosen(first, 3)
+    warm = acquisition_model.chosen(
+        *(triplets, everything(triplets), 0, 3, begun.acquisition), warm=begun.warm, expected=2
+    )
+    cold = chosen(triplets, 3)
+    assert warm.acquisition.embedding.shape == cold.acquisition.embedding.shape
+    assert warm.acquisition.accuracy == pytest.approx(cold.acquisition.accuracy, abs=0.02)

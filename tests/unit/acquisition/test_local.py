@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lore_active.acquisition.local import LocalSelector
-from lore_active.acquisition.selectors import SelectorState
+from lore_active.acquisition.state import SelectorState
 from lore_active.errors import InvalidParameter
 from lore_active.questions.pool import AllQuestions
 
@@ -50,3 +52,14 @@ def test_questions_are_new_and_different():
 def test_impossible_shares_are_refused(share):
     with pytest.raises(InvalidParameter, match="share is"):
         LocalSelector(share)
+
+
+def test_a_question_that_was_answered_often_tells_less():
+    space = np.random.default_rng(4).normal(size=(6, 2))
+    rows = AllQuestions(6).new(60, set(), np.random.default_rng(0))
+    before = LocalSelector().scores(state(space), rows)
+    often = np.repeat(rows[:1], 40, axis=0)[:, [0, 2, 1]]
+    after = LocalSelector().scores(replace(state(space), answered=often), rows)
+    # The information of 40 answers to the same question, its options in either order.
+    assert after[0] == pytest.approx(before[0] / (1.0 + 40.0 * before[0]))
+    assert np.array_equal(after[1:], before[1:])

@@ -197,7 +197,7 @@ def test_practice_catches_and_excluded_participants_of_a_frame(frame):
         "excluded": [False, False, True, *[False] * 297],
     }
     assert rows_of(as_triplets(frame(columns(**more)))) == ANSWERS[3:].tolist()
-    out = frame(columns(taken_out=[1] * 10 + [0] * 290))
+    out = frame(columns(removed=[1] * 10 + [0] * 290))
     assert rows_of(as_triplets(out)) == ANSWERS[10:].tolist()
 
 
@@ -378,7 +378,7 @@ def test_center_left_right_answer(tmp_path):
     found = as_triplets(file)
     assert rows_of(found) == ANSWERS.tolist()
     assert found.labels == tuple(NAMES)
-    assert read_table(file).set_aside == 0
+    assert read_table(file).left_out == 0
     out = tmp_path / "out"
     result = CliRunner().invoke(main, ["fit", str(file), "--out", str(out), "--json"])
     assert result.exit_code == 0, result.output
@@ -462,16 +462,16 @@ def test_whatever_a_file_holds_is_read_or_refused_in_a_sentence(tmp_path_factory
 # ---- simulated participants ---------------------------------------------------------------------
 
 
-def with_bots(people=200, marks=("0", "1")):
+def with_bots(participants=200, marks=("0", "1")):
     """Rows of people, then rows of bots that contradict them."""
-    bots = LABELLED[people:, [0, 2, 1]]
-    rows = [*LABELLED[:people], *bots]
-    simulated = [marks[0]] * people + [marks[1]] * len(bots)
+    bots = LABELLED[participants:, [0, 2, 1]]
+    rows = [*LABELLED[:participants], *bots]
+    simulated = [marks[0]] * participants + [marks[1]] * len(bots)
     return rows, simulated
 
 
-def csv_with_bots(tmp_path, people=200):
-    rows, simulated = with_bots(people)
+def csv_with_bots(tmp_path, participants=200):
+    rows, simulated = with_bots(participants)
     lines = [(*row, mark) for row, mark in zip(rows, simulated, strict=True)]
     return write(tmp_path, csv_of(("anchor", "nearer", "farther", "simulated"), lines))
 
@@ -498,7 +498,7 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
         return done.stdout
 
     told = json.loads(fitted("--json"))
-    assert (told["n_triplets"], told["set_aside"], told["simulated_left_out"]) == (200, 0, 100)
+    assert (told["n_triplets"], told["left_out"], told["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
     assert "100 rows of simulated participants (bots) were omitted; --simulated" in said
     assert "left out (practice" not in said
@@ -508,7 +508,7 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
 
 
 def test_a_file_of_simulated_participants_only_names_the_option(tmp_path):
-    file = csv_with_bots(tmp_path, people=0)
+    file = csv_with_bots(tmp_path, participants=0)
     message = said(file)
     assert "only answers of simulated participants (bots) in answers.csv" in message
     assert "300 rows" in message and "--simulated" in message and "simulated=True" in message
@@ -522,7 +522,7 @@ def test_practice_of_simulated_participants_is_not_counted_twice(tmp_path):
     header = "anchor,nearer,farther,purpose,simulated\n"
     rows = "a,b,c,random,0\na,b,c,practice,0\na,b,c,practice,1\na,b,c,random,1\n"
     table = read_table(write(tmp_path, header + rows))
-    assert (len(table.rows), table.set_aside, table.simulated_left_out) == (1, 1, 2)
+    assert (len(table.rows), table.left_out, table.simulated_left_out) == (1, 1, 2)
     assert table.place(0) == "line 2 of answers.csv"
     # Nothing but practice is no question of who gave it.
     only = header + "a,b,c,practice,0\na,b,c,practice,1\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lore_active import Learner, as_triplets
-from lore_active.rank.cross_validation import folds
+from lore_active.rank.folds import folds
 
 ROWS = [[0, 1, 2], [0, 1, 3], [2, 3, 1], [3, 0, 1], [0, 1, 2]]
 
@@ -55,18 +55,26 @@ def test_weights_repeat_the_trial_of_an_answer():
 @pytest.mark.parametrize("seed", range(5))
 def test_folds_keep_trials_and_questions_together(seed):
     rng = np.random.default_rng(seed)
-    rows = np.array([rng.choice(12, 3, replace=False) for _ in range(120)])
+    rows = np.array([rng.choice(12, 3, replace=False) for _ in range(240)])
     frame = dict(zip(("anchor", "nearer", "farther"), rows.T, strict=True))
-    # The last 20 ask again what the first 20 asked, in other trials.
+    # The last 40 repeat the first ten trials, of four comparisons each.
     for name in frame:
-        frame[name] = np.concatenate([frame[name][:100], frame[name][:20]])
-    trial = np.concatenate([np.arange(100) // 4, 100 + np.arange(20)])
+        frame[name] = np.concatenate([frame[name][:200], frame[name][:40]])
+    trial = np.concatenate([np.arange(200) // 4, 200 + np.arange(40) // 4])
     triplets = as_triplets({**frame, "trial": trial})
     part = folds(triplets, seed)
     for number in np.unique(trial):
         assert len(set(part[trial == number])) == 1
-    assert (part[:20] == part[100:]).all()
+    assert (part[:40] == part[200:]).all()
     assert len(set(part)) == 5
+
+
+def test_an_answer_stays_in_its_fold_while_others_arrive():
+    rng = np.random.default_rng(2)
+    rows = np.array([rng.choice(12, 3, replace=False) for _ in range(300)])
+    early, late = (folds(as_triplets(rows[:count], 12), 7) for count in (60, 300))
+    assert (early == late[:60]).all()
+    assert np.bincount(late).min() > 30
 
 
 def test_single_comparisons_fall_into_folds_as_they_always_did():

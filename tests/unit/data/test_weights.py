@@ -14,7 +14,7 @@ from lore_active.data.comparisons import MAX_REPEATED
 from lore_active.rank import cross_validation, evidence
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.observers import gaussian_space, simulated_answers
-from lore_active.simulation.run import LoggedPeople
+from lore_active.simulation.run import LoggedParticipants
 from server.cli.main import main
 
 ITEMS = 10
@@ -93,14 +93,14 @@ def test_compared_methods_count_them_or_say_why_not(tmp_path):
     lore, audited = told["methods"]
     assert lore["status"] == "done"
     assert audited["status"] == "failed"
-    assert "is not a whole number, but cross-validation counts" in audited["words"]
+    assert "is not a whole number, but cross-validation counts" in audited["message"]
 
 
 def test_the_pool_of_a_simulation_takes_them_as_votes():
     weights = np.where(np.arange(200) % 2, 3.0, 0.0)
-    people = LoggedPeople(as_triplets(ANSWERS, ITEMS, weights), 1)
+    participants = LoggedParticipants(as_triplets(ANSWERS, ITEMS, weights), 1)
     # A question without votes is not in the pool.
-    assert people.questions.tolist() == ANSWERS[1::2].tolist()
+    assert participants.questions.tolist() == ANSWERS[1::2].tolist()
 
 
 def test_a_pool_numbered_from_one_settles_as_one_numbered_from_zero(tmp_path):
@@ -114,5 +114,5 @@ def test_a_pool_numbered_from_one_settles_as_one_numbered_from_zero(tmp_path):
     ]
     first, second = (json.loads(text.splitlines()[-1]) for text in told)
     assert first["answers"] == second["answers"] == 60
-    assert first["progressive_accuracy"] == second["progressive_accuracy"]
+    assert first["prequential_accuracy"] == second["prequential_accuracy"]
     assert first["message"] == second["message"]

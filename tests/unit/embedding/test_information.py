@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lore_active.acquisition.candidates import Candidates, Gradients
-from lore_active.acquisition.selectors import FisherSelector, SelectorState, coordinate_covariance
+from lore_active.acquisition.selectors import FisherSelector
+from lore_active.acquisition.state import SelectorState, coordinate_covariance
 from lore_active.embedding import information
 from lore_active.questions.pool import AllQuestions, PooledQuestions, count_possible, draw, keys
 from lore_active.simulation.observers import gaussian_space

@@ -1,4 +1,4 @@
-"""Kernels against their NumPy twins, element by element, on every shape that may come."""
+"""Kernels against plain NumPy, element by element, on every shape that may come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house rules that a reader relies on, checked instead of promised."""
+"""The house rules that a reader relies on, checked by tests."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import pytest
 PUBLIC = {
     "acquisition.selectors": ("FisherSelector", "RandomSelector", "UncertaintySelector"),
     "data.comparisons": ("Triplets", "as_triplets"),
-    "embedding.lore": ("LORE",),
+    "estimators.lore": ("LORE",),
+    "estimators.lore_cv": ("LORECV",),
     "learner.learner": ("Learner",),
     "learner.model": ("Estimate",),
     "questions.question": ("Answer", "Question"),

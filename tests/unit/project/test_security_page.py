@@ -41,7 +41,7 @@ IN_PLAIN_WORDS = {
         "times of arrival, consent, last activity and end",
     ),
     **dict.fromkeys(
-        ("stage", "trials", "done", "practised", "rested", "visit", "excluded"),
+        ("stage", "trials", "done", "practice_done", "break_done", "visit", "excluded"),
         "progress: stage, trials done, breaks, window number, exclusion",
     ),
     "feedback": "a comment at the end",
@@ -55,7 +55,10 @@ def columns():
     table = re.search(r"CREATE TABLE participants \((.*?)\) STRICT", schema, re.DOTALL)[1]
     names = re.findall(r"^    (\w+) (?:TEXT|INTEGER)", table, re.MULTILINE)
     for file in sorted((ROOT / "server" / "store" / "migrations").glob("*.sql")):
-        names += re.findall(r"ALTER TABLE participants ADD COLUMN (\w+)", file.read_text())
+        text = file.read_text()
+        names += re.findall(r"ALTER TABLE participants ADD COLUMN (\w+)", text)
+        renamed = re.findall(r"ALTER TABLE participants RENAME COLUMN (\w+) TO (\w+)", text)
+        names = [dict(renamed).get(name, name) for name in names]
     assert len(names) > 10
     return names
 

@@ -12,7 +12,7 @@ from lore_active.embedding import map as map_embedding
 from lore_active.embedding.kernels import SMOOTHING
 from lore_active.embedding.pairs import as_pairs
 from lore_active.errors import InvalidParameter
-from lore_active.rank import sampling
+from lore_active.rank import likelihood
 from lore_active.rank.further_dimension import (
     SamplingSettings,
     further_dimension,
@@ -62,16 +62,21 @@ def log_posterior(triplets, state, log_slope, scale, lapse, slope_deviation, tai
 @pytest.mark.parametrize(
     "noise", [(0.0, 0.0, 0.0), (0.05, 0.5, 4.0)], ids=["logistic", "lapses, slope and tails"]
 )
-def test_the_gradient_is_that_of_the_plainly_written_density(noise):
+@pytest.mark.parametrize("dense", [100, 0], ids=["all pairs", "listed pairs"])
+def test_the_gradient_is_that_of_the_plainly_written_density(noise, dense, monkeypatch):
     triplets = answered("equal", 2, 7, 60, seed=11)
     state = np.random.default_rng(12).normal(size=(7, 3))
     pairs, precision = as_pairs(triplets), np.full(2, PRECISION)
-    model = sampling.likelihood(pairs, float(len(triplets)), precision, *noise)
-    gradient, distance = np.empty_like(state), np.empty(len(pairs.first))
-    by_distance, slopes = np.empty_like(distance), np.empty(len(pairs.near))
+    monkeypatch.setattr(likelihood, "DENSE_RATIO", dense)
+    model = likelihood.likelihood(pairs, float(len(triplets)), precision, *noise)
+    work, columns = likelihood.workspace(model), np.ascontiguousarray(state.T)
+    gradient = np.empty_like(columns)
     log_slope, scale, step = 0.2, 0.7, 1e-5
-    by_slope = sampling.state_gradient(
-        model, state, log_slope, scale, distance, by_distance, slopes, gradient
+    by_slope = likelihood.state_gradient(model, columns, log_slope, scale, work, gradient)
+    likely = likelihood.log_likelihood(model, np.exp(log_slope), work)
+    prior = likelihood.log_prior(model, columns, log_slope)
+    assert likely + prior == pytest.approx(
+        log_posterior(triplets, state, log_slope, scale, *noise), rel=1e-9
     )
 
     def density(point, log_slope):
@@ -83,7 +88,10 @@ def test_the_gradient_is_that_of_the_plainly_written_density(noise):
         shift[place] = step
         rise = density(state + shift, log_slope) - density(state - shift, log_slope)
         expected[place] = rise / (2 * step)
-    assert gradient == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    assert pytest.approx(expected, rel=1e-5, abs=1e-6) == gradient.T
+    if not noise[1]:
+        # The slope is fixed.
+        return
     rise = density(state, log_slope + step) - density(state, log_slope - step)
     assert by_slope == pytest.approx(rise / (2 * step), rel=1e-5, abs=1e-6)
 

@@ -71,8 +71,8 @@ def test_observers_differ_in_noise():
 
 
 def test_drift_reduces_accuracy():
-    person = Observer(SPACE, ObserverNoise(noise=0, drift=0.02), 0)
-    right = person.answers(ASKED[:4000]) == TRUTH[:4000]
+    participant = Observer(SPACE, ObserverNoise(noise=0, drift=0.02), 0)
+    right = participant.answers(ASKED[:4000]) == TRUTH[:4000]
     assert right[:100].mean() > 0.85
     assert right[-1000:].mean() < right[:1000].mean() - 0.1
 

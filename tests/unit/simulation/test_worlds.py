@@ -7,7 +7,7 @@ import pytest
 
 from lore_active.errors import InvalidParameter
 from lore_active.simulation.observers import gaussian_space
-from lore_active.simulation.worlds import WORLDS, correct_ranks, shares, space
+from lore_active.simulation.worlds import WORLDS, correct_ranks, cut, shares, space
 
 
 def test_equal_strengths_are_the_space_of_earlier_versions() -> None:
@@ -63,3 +63,14 @@ def test_dimensions_between_half_the_smallest_share_and_that_share_may_be_found_
     assert correct_ranks(coordinates, 0.10) == (2, 3)
     assert correct_ranks(coordinates, 0.05) == (3, 3)
     assert correct_ranks(coordinates, 0.30) == (1, 2)
+
+
+def test_a_given_space_is_cut_to_its_strongest_axes_and_scaled_like_the_worlds():
+    rng = np.random.default_rng(2)
+    turned = rng.normal(size=(40, 3)) * [3.0, 1.0, 0.1] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    kept = cut(turned + 5.0, 2)
+    assert kept.shape == (40, 2)
+    assert kept.var(axis=0).sum() == pytest.approx(2.0)
+    assert shares(kept) == pytest.approx(shares(turned)[:2] / shares(turned)[:2].sum())
+    with pytest.raises(InvalidParameter, match="3 dimensions"):
+        cut(turned, 4)

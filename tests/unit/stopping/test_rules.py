@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lore_active import InvalidParameter
-from lore_active.rank.cross_validation import Audit
+from lore_active.rank.audit import Audit
 from lore_active.rank.significance import wilson
 from lore_active.stopping import criteria
 from lore_active.stopping.rules import Progress, RankSettled, Unchanged

@@ -172,7 +172,7 @@ def test_a_rule_is_overruled_by_reopening_what_it_called_settled(database):
         database.write(work)
 
     def reopen(at):
-        database.write(lambda c: collection.add_event(c, "reopen", "somebody", at))
+        database.write(lambda c: collection.add_event(c, "reopen", "someone", at))
 
     def overruled():
         return database.read(models.overruled)

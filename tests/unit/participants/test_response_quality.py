@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lore_active.people.honest_answering import FAST_MS, Trials, honest, nobody, reference
-from lore_active.people.response_quality import (
+from lore_active.participants.honest_answering import FAST_MS, Trials, honest, nobody, reference
+from lore_active.participants.response_quality import (
     ALPHA,
     CERTAIN,
     MAX_SIDE,

@@ -1,4 +1,4 @@
-"""`LORE`: the fit as a scikit-learn estimator."""
+"""`LORE`: the fit at a fixed λ, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import Triplets
 from lore_active.embedding.fit import fit, random_start
-from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings
-from lore_active.errors import InvalidParameter, NotFitted
+from lore_active.errors import FewAnswersWarning, InvalidParameter
+from lore_active.estimators.base import Estimator, answers_of, seed_of, sign_fixed
 from lore_active.types import Floats
 
+# Answers per item times λ below which a fixed λ finds more dimensions than there are. Measured on
+# random questions about 20 to 100 items of 1 to 5 dimensions, with λ from 0.005 to 0.04: at 0.8 the
+# rank was too high in 20 % of the fits, at 1.2 in 1 %, and at 0.4 or less in most
+# (table in docs/design-log.md).
+MIN_ANSWERS_TIMES_LAMBDA = 1.0
 
-class LORE:
+
+class LORE(Estimator):
     """Low-rank ordinal embedding: coordinates of the items, and their number of dimensions.
 
     Minimises the mean logistic loss of the answers plus a Schatten-p penalty on the embedding,
@@ -98,52 +104,6 @@ class LORE:
         self.random_state = random_state
         self.trim = trim
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn expects it.
-
-        Parameters
-        ----------
-        deep : bool, default True
-            Has no effect: no parameter is an estimator.
-
-        Returns
-        -------
-        dict
-        """
-        names = LORE.__init__.__code__.co_varnames[1 : LORE.__init__.__code__.co_argcount]
-        return {name: getattr(self, name) for name in names}
-
-    def set_params(self, **params: Any) -> LORE:
-        """Set parameters by name.
-
-        Parameters
-        ----------
-        **params
-            New values by name of the parameter.
-
-        Returns
-        -------
-        LORE
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no parameter of that name.
-        """
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise InvalidParameter(
-                    f"{name!r} is not a parameter of LORE; the parameters are {sorted(known)}."
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"LORE({inside})"
-
     def fit(
         self,
         X: Any,
@@ -190,9 +150,8 @@ class LORE:
             n_components=self.n_components,
             trim=self.trim,
         )
-        triplets = as_triplets(X, n_objects, sample_weight, y=y)
-        if n_objects is None and triplets.labels is None and not isinstance(X, Triplets):
-            _warn_of_gaps(triplets)
+        triplets = answers_of(X, y, sample_weight, n_objects)
+        _warn_of_few_answers(triplets, settings)
         solution = fit(as_pairs(triplets), settings, self._start(init, triplets.n_objects))
         self.n_objects_ = triplets.n_objects
         self.labels_ = triplets.labels
@@ -228,81 +187,12 @@ class LORE:
         """
         return self.fit(X, y, sample_weight, n_objects=n_objects, init=init).embedding_
 
-    def transform(self, X: Any = None) -> Floats:
-        """Return the embedding of the items.
-
-        Parameters
-        ----------
-        X : array-like, data frame, file path or Triplets, optional
-            Answers about the fitted items. They are validated, but do not change the embedding.
-
-        Returns
-        -------
-        array of shape (n_objects, n_components)
-
-        Raises
-        ------
-        NotFitted
-            If `fit` has not been called.
-        """
-        self._need_fit()
-        if X is not None:
-            as_triplets(X, self.n_objects_, labels=self.labels_ or ())
-        return self.embedding_
-
-    def score(
-        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return the weighted share of answers that the embedding predicts correctly.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        float
-            Between 0 and 1; a tie counts one half.
-
-        Raises
-        ------
-        NotFitted
-            If `fit` has not been called.
-        """
-        self._need_fit()
-        triplets = as_triplets(X, self.n_objects_, sample_weight, self.labels_ or (), y)
-        return triplet_accuracy(self.embedding_, triplets)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called; part of scikit-learn's protocol."""
-        return hasattr(self, "embedding_")
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags of the estimator; only called by scikit-learn."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type="transformer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(preserves_dtype=[]),
-            input_tags=InputTags(categorical=True, string=True),
-        )
-
-    def _need_fit(self) -> None:
-        if not hasattr(self, "embedding_"):
-            raise NotFitted("This LORE has not been fitted yet: call fit first.")
-
     def _start(self, init: ArrayLike | None, n_objects: int) -> Floats | None:
         if init is None:
             if self.random_state is None:
                 return None
-            seed = self.random_state
-            if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-                raise InvalidParameter(
-                    f"random_state is {seed!r}, but must be None or a whole number of 0 or more."
-                )
-            return random_start(n_objects, self.n_components, int(seed))
+            seed = seed_of(self.random_state, "None or a whole number of 0 or more")
+            return random_start(n_objects, self.n_components, seed)
         start = np.asarray(init, dtype=np.float64)
         if start.ndim != 2 or start.shape[0] != n_objects or start.shape[1] > self.n_components:
             raise InvalidParameter(
@@ -312,32 +202,18 @@ class LORE:
         return start
 
 
-def sign_fixed(embedding: Floats) -> Floats:
-    """Flip axes so that the largest coordinate of each is positive."""
-    if embedding.size == 0:
-        return embedding
-    largest = np.abs(embedding).argmax(axis=0)
-    return np.asarray(embedding * np.sign(embedding[largest, np.arange(embedding.shape[1])]))
-
-
-def unseen_items(triplets: Triplets) -> str:
-    """Name the items that occur in no answer, in a sentence; empty if there are none."""
-    unseen = triplets.unseen
-    if not len(unseen):
-        return ""
-    names = [str(item) if triplets.labels is None else triplets.labels[item] for item in unseen]
-    which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    many = "Items occur" if len(names) > 1 else "An item occurs"
-    them = "their coordinates are" if len(names) > 1 else "its coordinates are"
-    return f"{many} in no answer, so {them} meaningless: {which}."
-
-
-def _warn_of_gaps(triplets: Triplets) -> None:
-    """Warn of numbers that do not occur: counting items from 1 creates an unused item 0."""
-    if len(triplets.unseen):
+def _warn_of_few_answers(triplets: Triplets, settings: SolverSettings) -> None:
+    """Warn where a fixed λ is known to find too many dimensions."""
+    weight = triplets.weight
+    # Whole weights are numbers of answers; others make answers unequal, so that fewer count.
+    whole = bool((weight == np.floor(weight)).all())
+    count = weight.sum() if whole else weight.sum() ** 2 / (weight**2).sum()
+    enough = MIN_ANSWERS_TIMES_LAMBDA / settings.lam
+    if settings.power == 0.5 and settings.margin == 1.0 and count < enough * triplets.n_objects:
         warnings.warn(
-            f"{unseen_items(triplets)} Items are numbered from 0; pass n_objects if this is "
-            "intended.",
-            UserWarning,
+            f"There are {count / triplets.n_objects:.3g} answers per item; with fewer than "
+            f"{enough:.3g}, lam={settings.lam:g} tends to find more dimensions than there are. "
+            "LORECV chooses lam and the rank by cross-validation.",
+            FewAnswersWarning,
             stacklevel=3,
         )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.people.honest_answering import (
+from lore_active.participants.honest_answering import (
     Honest,
     Reference,
     Trials,

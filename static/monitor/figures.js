@@ -11,14 +11,14 @@ import { save } from "./save.js";
 export function draw(data, items, again, shown = data.map, atOnce = false) {
   introduce(items, again);
   fitScreen();
-  describe("dimensions", data.dimensions.words);
+  describe("dimensions", data.dimensions.message);
   say(byId("compared"), data.dimensions.compared);
   charts.evidence(byId("evidence-chart"), data.dimensions);
   charts.ranks(byId("rank-chart"), data.dimensions);
   stopping(data.stopping);
-  describe("accuracy", data.accuracy.words);
+  describe("accuracy", data.accuracy.message);
   charts.accuracy(byId("accuracy-chart"), data.accuracy);
-  describe("spectrum", data.spectrum.words);
+  describe("spectrum", data.spectrum.message);
   charts.spectrum(byId("spectrum-chart"), data.spectrum);
   map.draw(shown, items, atOnce);
   axes.draw(map.coordinates(data.map), items, map.chosen(), map.choose);
@@ -65,10 +65,11 @@ async function keep(button) {
   }
 }
 
-const describe = (id, text) => say(byId(id).querySelector("[data-words]"), text);
+const describe = (id, text) => say(byId(id).querySelector("[data-message]"), text);
 
 function stopping(data) {
   describe("stopping", data.missing);
+  say(byId("rule"), data.about_rule ? `Rule “${data.rule}”: ${data.about_rule}` : `Rule “${data.rule}”.`);
   const list = byId("criteria");
   const key = JSON.stringify(data.criteria);
   if (list.dataset.key === key) return;
@@ -78,6 +79,6 @@ function stopping(data) {
     return make("li", { className: one.passed ? "met" : "open" },
       make("strong", {}, make("span", { className: "sign", "aria-hidden": "true" }, one.passed ? "✓" : "…"), one.title, make("span", { className: "unseen" }, one.passed ? ": met" : ": not met yet")),
       make("progress", { max: 1, value: full, "aria-label": one.title }),
-      make("small", {}, one.words));
+      make("small", {}, one.message));
   }));
 }

@@ -48,7 +48,7 @@ def test_init_is_used():
 
 def test_same_bits_in_another_process():
     code = (
-        "from tests.unit.embedding.test_estimator import ANSWERS; from lore_active import LORE;"
+        "from tests.unit.estimators.test_lore import ANSWERS; from lore_active import LORE;"
         "print(LORE(random_state=3).fit(ANSWERS, n_objects=20).embedding_.tobytes().hex())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,1 @@
+"""Trials that carry more than one comparison: their likelihood, information and composition."""
