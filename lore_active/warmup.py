@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lore_active.acquisition.block_candidates import BlockCandidates
@@ -9,12 +11,16 @@ from lore_active.acquisition.candidates import Candidates, Gradients
 from lore_active.acquisition.local import LocalSelector
 from lore_active.acquisition.selectors import FisherSelector
 from lore_active.acquisition.state import SelectorState
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.row_table import NOTHING
 from lore_active.embedding import descent, information, kernels
 from lore_active.embedding.blocks import block_variances, item_blocks
 from lore_active.embedding.map import NO_STARTS
 from lore_active.embedding.quasi_newton import minimise
 from lore_active.questions.kinds import kind
 from lore_active.questions.pool_of_kinds import AllGrids
+from lore_active.rank.bridge import BLOCKS
+from lore_active.rank.further_dimension import SamplingSettings, further_dimensions
 from lore_active.rank.temperature import best_temperature, log_losses
 
 
@@ -23,6 +29,7 @@ def warm() -> None:
     _warm_fits()
     _warm_selection()
     _warm_trials()
+    _warm_tests()
 
 
 def _warm_fits() -> None:
@@ -65,10 +72,22 @@ def _warm_trials() -> None:
     """Selection and information of trials that carry several comparisons."""
     z = np.random.default_rng(0).normal(size=(6, 1))
     rows = np.array([[0, 1, 2], [0, 1, 3], [2, 3, 4]])
-    none, rng = np.empty((0, 4), dtype=np.int64), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for label in ("rank-2-of-3", "choose-2-of-3", "odd-one-out"):
         asked = kind(label)
         source, trials = AllGrids(6, asked), np.array([0, 0, 1])
-        known = SelectorState(z, 1.0, rows, none, set(), source, asked, trials)
+        pending = np.array([[0, 1, 2, 3] if asked.has_anchor else [NOTHING, 1, 2, 3]])
+        known = SelectorState(z, 1.0, rows, pending, set(), source, asked, trials)
         for selector in (FisherSelector(), LocalSelector()):
             selector.pick(known, 1, rng)
+
+
+def _warm_tests() -> None:
+    """The test for a further dimension, for triplets and for trials of several comparisons."""
+    z = np.random.default_rng(0).normal(size=(6, 2))
+    few = SamplingSettings(draws=2 * BLOCKS, warmup=1, leapfrogs=1, slope_deviation=1.0)
+    single = [[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5]]
+    several = as_triplets([[0, 1, 2], [0, 1, 3], [2, 3, 4], [2, 3, 5]], n_objects=6)
+    several = replace(several, trial=np.array([0, 0, 1, 1]))
+    for answers in (as_triplets(single, n_objects=6), several):
+        further_dimensions(answers, z[:, :1], (0.1,), wider=z, settings=few)

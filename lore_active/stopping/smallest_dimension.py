@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from lore_active.errors import InvalidParameter
 from lore_active.rank.audit import Audit
 from lore_active.rank.further_dimension import FurtherDimension
-from lore_active.rank.significance import CLEARLY_WORSE, MAX_FOUND
+from lore_active.rank.significance import CLEARLY_WORSE, MAX_FOUND, REFUTED
 from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.rules import Progress, RankSettled
 from lore_active.stopping.sensitivity import (
@@ -30,8 +30,9 @@ from lore_active.stopping.sensitivity import (
 # Consecutive audits that must rule the dimension out: a single Bayes factor is estimated by
 # sampling, and while answers are few it varies from audit to audit.
 PERSISTENCE = 2
-# After a test with less than this share of the evidence that is needed, one audit has no test.
-FAR_FROM_VERDICT = 0.4
+# After a test with less than this share of the evidence that is needed, one audit has no test,
+# unless the answers have grown by this factor since.
+FAR_FROM_VERDICT, MANY_MORE = 0.4, 1.2
 
 
 @runtime_checkable
@@ -136,22 +137,28 @@ class SmallestDimension(RankSettled):
         last = progress.audits[-2] if len(progress.audits) > 1 else None
         if last is None or last.rank != progress.audits[-1].rank or not last.further:
             return True
+        if progress.audits[-1].answers >= MANY_MORE * last.answers:
+            return True
         against = _against(last.further, self.share(progress.n_objects))
         return against is None or against >= FAR_FROM_VERDICT * log(self.evidence)
 
     def needs_fewer(self, progress: Progress) -> bool:
         """Whether the Bayes factor of the map's last dimension matters now.
 
-        It does where all other criteria are met, and where the last dimension was found by its
-        Bayes factor only: the map without it may have been a poor fit then.
+        It does where all other criteria are met but held-out answers do not suffice, and where the
+        last dimension was found by its Bayes factor only: the map without it may have been a poor
+        fit then.
         """
         audits = progress.audits
         if not audits or audits[-1].rank < 2 or audits[-1].fewer:
             return False
+        held_out = self._against(audits, -1)
+        if held_out.passed and held_out.value >= REFUTED:
+            return False
         if all(criterion.passed for criterion in self.criteria(progress)):
             return True
         found = any(test.found(self.evidence) for test in _tests_of(audits, audits[-1].rank - 1))
-        return found and not self._against(audits, -1).passed
+        return found and not held_out.passed
 
     def _fewer(self, audits: Sequence[Audit], held_out: Criterion) -> Criterion:
         """Evidence against one dimension fewer: by held-out answers and, at last, the Bayes factor.
@@ -160,7 +167,9 @@ class SmallestDimension(RankSettled):
         audits; and a Bayes factor finds a dimension before predictions show it, but they must not
         clearly show the contrary.
         """
-        if not audits or not audits[-1].fewer or held_out.value < -CLEARLY_WORSE:
+        value = held_out.value
+        decided = value < -CLEARLY_WORSE or (held_out.passed and value >= REFUTED)
+        if not audits or not audits[-1].fewer or decided:
             return held_out
         tests = [test for test in audits[-1].fewer if test.share <= MAX_FOUND]
         value = max((test.log_bayes_factor for test in tests), default=0.0)

@@ -66,7 +66,9 @@ def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
         if number < len(pages) - 1:
             assert rows.max() / grey.shape[0] > 0.7, f"page {number + 1} ends too early"
         else:
-            assert rows.max() / grey.shape[0] > 0.15, "the last page is nearly empty"
+            # How far it is filled depends on the study, but a line or two never stand alone.
+            filled = (rows.max() - rows.min()) * HEIGHT / grey.shape[0]
+            assert filled > 20, "the last page has only a line or two"
         # No gap within a page is as high as a picture.
         gaps = np.diff(np.unique(rows)) * HEIGHT / grey.shape[0]
         assert gaps.max() < 35, number

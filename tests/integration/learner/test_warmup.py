@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 from numba.core.registry import CPUDispatcher
@@ -20,31 +22,27 @@ def compiled():
 
 from lore_active.warmup import warm
 import lore_active.learner.learner
-import numpy as np
 from lore_active import Learner
+from lore_active.simulation.observers import Observer, gaussian_space
+from lore_active.simulation.run import SimulatedParticipants, simulate
 
 warm()
 before = compiled()
-rng = np.random.default_rng(1)
-space = rng.normal(size=(12, 2))
-learner = Learner(n_objects=12, seed=1)
-while len(learner.audits) < 4:
-    for question in learner.ask(10):
-        near, far = (
-            np.linalg.norm(space[question.anchor] - space[option])
-            for option in (question.left, question.right)
-        )
-        learner.tell(question.id, "left" if near < far else "right")
-    due = learner.due(False)
-    if due is not None:
-        (learner.audit if due == "audit" else learner.refit)()
+space = gaussian_space(14, 1, seed=1)
+participants = SimulatedParticipants([Observer(space, seed=number) for number in range(9)])
+learner = Learner(n_objects=14, seed=1, kind=sys.argv[1])
+for record in simulate(learner, participants, 600, None, lambda: 0.0, stop=False):
+    if any(audit.further for audit in learner.audits):
+        break
+assert any(audit.further for audit in learner.audits), "no audit came to the test"
 after = compiled()
 assert len(after) > 30
 print(sorted(name for name in after if after[name] != before.get(name)))
 """
 
 
-def test_a_learner_needs_no_kernel_that_was_not_compiled_in_advance():
-    found = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+@pytest.mark.parametrize("kind", ["triplet", "choose-2-of-4", "rank-2-of-4", "odd-one-out"])
+def test_a_learner_needs_no_kernel_that_was_not_compiled_in_advance(kind):
+    found = subprocess.run([sys.executable, "-c", CODE, kind], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip() == "[]", "these were compiled later, or for other types"
