@@ -134,8 +134,12 @@ class FurtherDimension:
         return self.agree and self.log_bayes_factor + self.standard_error <= -log(odds)
 
     def found(self, odds: float = ODDS) -> bool:
-        """Whether a further dimension is found: by `odds`, one standard error included."""
-        return self.agree and self.log_bayes_factor - self.standard_error >= log(odds)
+        """Whether a further dimension is found: by `odds`, one standard error included.
+
+        That is half of the difference between the directions at least, so that each finds it, also
+        where they disagree about how clearly.
+        """
+        return self.log_bayes_factor - self.standard_error >= log(odds)
 
 
 @dataclass(frozen=True)

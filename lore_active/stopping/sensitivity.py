@@ -208,7 +208,7 @@ def sensitivity(
     smallest : float, optional
         Smallest share of interest.
     persistence : int, default 1
-        Number of tests in a row that must rule out a share.
+        Number of tests in a row that must together rule out a share.
     """
     tested: list[Tested] = []
     for audit in reversed(audits):
@@ -222,9 +222,9 @@ def sensitivity(
     small = [test for test in last.further if test.share <= max(MAX_FOUND, smallest or 0.0)]
     found = max(small, key=lambda test: test.log_bayes_factor, default=last.further[0])
     is_found = min(_values(found)) >= log(odds)
-    bounds = [smallest_ruled_out(audit.further, odds) for audit in tested]
-    known = [bound for bound in bounds if bound is not None]
-    ruled_out = max(known) if len(known) == persistence else None
+    ruled_out = None
+    if len(tested) == persistence:
+        ruled_out = smallest_ruled_out(*(audit.further for audit in tested), odds=odds)
     if is_found and ruled_out is not None and ruled_out <= found.share:
         ruled_out = None
     of_interest = is_found and (smallest is None or found.share >= smallest)
@@ -241,8 +241,8 @@ def sensitivity(
     )
 
 
-def smallest_ruled_out(tests: Sequence[ShareTest], odds: float) -> float | None:
-    """Smallest share, in whole per cent, that is ruled out, or None.
+def smallest_ruled_out(*profiles: Sequence[ShareTest], odds: float) -> float | None:
+    """Smallest share, in whole per cent, that is ruled out by all tests together, or None.
 
     A share is ruled out if the answers are less probable with it, by these odds, than with a
     smaller one or with none. A stronger dimension would show in the test for a weaker one as well,
@@ -250,17 +250,52 @@ def smallest_ruled_out(tests: Sequence[ShareTest], odds: float) -> float | None:
     first that is, the evidence is interpolated linearly in the logarithm of the share.
     """
     before: tuple[float, float] | None = None
-    for test, against in zip(tests, evidence_against(tests), strict=True):
+    for share, against, agree in joint_evidence(*profiles):
         if against < log(odds):
-            before = (test.share, against) if test.agree else None
+            before = (share, against) if agree else None
             continue
-        bound = test.share
+        bound = share
         if before is not None and against > before[1]:
             part = (against - log(odds)) / (against - before[1])
             bound = exp((1.0 - part) * log(bound) + part * log(before[0]))
         # Rounded up, so that nothing is claimed that was not shown; tested shares are exact.
         return ceil(round(100.0 * bound, 6)) / 100.0
     return None
+
+
+def joint_evidence(*profiles: Sequence[ShareTest]) -> list[tuple[float, float, bool]]:
+    """Evidence against each share by all tests together, and whether all chains agree.
+
+    See `evidence_against` and `joint`. A test of fewer shares than the others had ruled out its
+    last one, and every larger one with it.
+    """
+    known = [
+        {
+            test.share: (against, test.agree)
+            for test, against in zip(tests, evidence_against(tests), strict=True)
+        }
+        for tests in profiles
+    ]
+    found = []
+    for share in sorted(set().union(*known)):
+        values = [
+            one.get(share, one[max(one)]) for one in known if share in one or share > max(one)
+        ]
+        if len(values) == len(known):
+            found.append(
+                (share, joint([against for against, _ in values]), all(same for _, same in values))
+            )
+    return found
+
+
+def joint(values: Sequence[float]) -> float:
+    """Log Bayes factor by several tests: their mean, or twice the weakest if that is less.
+
+    A single test is estimated by sampling and varies; one that is much less clear than the others
+    keeps them from a verdict, and one to the contrary counts alone.
+    """
+    weakest = min(values)
+    return min(sum(values) / len(values), 2.0 * weakest) if weakest > 0.0 else weakest
 
 
 def evidence_against(tests: Sequence[ShareTest]) -> list[float]:

@@ -24,11 +24,12 @@ from lore_active.stopping.sensitivity import (
     MAX_SHARE,
     MIN_SHARE,
     evidence_against,
+    joint,
     share_of_interest,
 )
 
-# Consecutive audits that must rule the dimension out: a single Bayes factor is estimated by
-# sampling, and while answers are few it varies from audit to audit.
+# Consecutive audits that must together rule the dimension out: a single Bayes factor is estimated
+# by sampling, and while answers are few it varies from audit to audit.
 PERSISTENCE = 2
 # After a test with less than this share of the evidence that is needed, one audit has no test,
 # unless the answers have grown by this factor since.
@@ -177,7 +178,7 @@ class SmallestDimension(RankSettled):
         return Criterion("bayes_factor_fewer", value, log(self.evidence), found)
 
     def _further(self, audits: Sequence[Audit], share: float) -> Criterion:
-        """The log Bayes factor against a further dimension, the lowest of the last two tests."""
+        """The log Bayes factor against a further dimension, by the last two tests together."""
         name, need = "further_dimension", log(self.evidence)
         tested = [
             _against(audit.further, share)
@@ -188,7 +189,7 @@ class SmallestDimension(RankSettled):
         if len(known) < PERSISTENCE:
             # One test is shown, but does not suffice.
             return Criterion(name, known[-1] if known else 0.0, need, False, share)
-        value = min(known)
+        value = joint(known)
         return Criterion(name, value, need, value >= need, share)
 
 

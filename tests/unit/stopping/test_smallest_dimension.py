@@ -44,12 +44,11 @@ def further(progress, rule=RULE):
     return next(one for one in rule.decide(progress).criteria if one.name == "further_dimension")
 
 
-def test_stops_once_a_further_dimension_is_ruled_out_twice():
+def test_stops_once_two_tests_together_rule_a_further_dimension_out():
     decision = RULE.decide(CLEAR)
     assert decision.settled
     assert decision.rank == 2
-    # The weaker of the two tests counts.
-    assert further(CLEAR).value == 3.5
+    assert further(CLEAR).value == pytest.approx(3.75)
     assert further(CLEAR).threshold == pytest.approx(log(20.0))
     assert "a further dimension that carries 10 % or more" in decision.message
 
@@ -58,16 +57,30 @@ def test_stops_once_a_further_dimension_is_ruled_out_twice():
     "last",
     [
         [audit(350)],
-        [audit(350, tests=[further_test(-2.9)])],
+        [audit(350, tests=[further_test(-1.9)])],
+        [audit(350, tests=[further_test(-1.4)])],
+        [audit(350, tests=[further_test(1.0)])],
         [audit(350, tests=[further_test(4.0)])],
         [audit(350, tests=[further_test(-9.0, agree=False)])],
         [audit(350, tests=[further_test(-9.0, share=0.2)])],
         [audit(350, rank=3, tests=[further_test(-9.0)])],
     ],
-    ids=["not tested", "too little", "found", "chains disagree", "another share", "another rank"],
+    ids=[
+        "not tested",
+        "mean",
+        "half of it",
+        "to the contrary",
+        "found",
+        "chains disagree",
+        "another share",
+        "another rank",
+    ],
 )
 def test_does_not_stop_before(last):
-    progress = replace(CLEAR, audits=[*RULED_OUT[:2], *last])
+    # The first test alone would do, and so would its mean with one that falls short of a half.
+    first = -9.0 if last[0].further and last[0].further[0].log_bayes_factor == -1.4 else -4.0
+    before = [RULED_OUT[0], audit(324, tests=[further_test(first)])]
+    progress = replace(CLEAR, audits=[*before, *last])
     assert not further(progress).passed
     assert not RULE.decide(progress).settled
 
@@ -75,7 +88,7 @@ def test_does_not_stop_before(last):
 def test_a_smaller_share_that_is_ruled_out_rules_out_the_larger_one():
     tests = [further_test(-3.2, share=0.05), further_test(-9.0, agree=False)]
     progress = replace(CLEAR, audits=[*RULED_OUT[:2], audit(350, tests=tests)])
-    assert further(progress).value == 3.2
+    assert further(progress).value == pytest.approx(3.6)
     assert RULE.decide(progress).settled
 
 
@@ -121,6 +134,32 @@ def test_weak_dimensions_that_predict_better_do_not_hold_a_study_back():
 )
 def test_tests_only_when_that_can_change_the_decision(change, tests):
     assert RULE.can_change(replace(CLEAR, **change)) is tests
+
+
+def test_an_inconclusive_test_is_followed_by_another_once_there_are_many_more_answers():
+    unclear = audit(324, tests=[further_test(-0.5)])
+    for answers, tests in ((350, False), (500, True)):
+        audits = [audit(300), unclear, audit(answers)]
+        assert RULE.can_change(replace(CLEAR, audits=audits)) is tests
+
+
+@pytest.mark.parametrize(("standard_errors", "needed"), [(3.0, True), (5.0, False)])
+def test_a_dimension_that_is_clear_from_held_out_answers_needs_no_bayes_factor(
+    standard_errors, needed
+):
+    audits = [replace(one, below=(0.01 * standard_errors, 0.01)) for one in RULED_OUT]
+    progress = replace(CLEAR, audits=audits)
+    assert RULE.needs_fewer(progress) is needed
+    # Chains that disagree, or a factor that was computed earlier, then decide nothing.
+    doubtful = replace(audits[-1], fewer=(further_test(-1.0),))
+    decision = RULE.decide(replace(CLEAR, audits=[*audits[:2], doubtful]))
+    assert decision.settled is not needed
+
+
+def test_a_dimension_is_found_where_both_chains_find_it_however_clearly():
+    apart = FurtherDimension(0.1, 14.0, 5.0, (19.0, 9.0), False, 14.0)
+    assert apart.found() and not apart.ruled_out()
+    assert not FurtherDimension(0.1, 6.0, 5.0, (11.0, 1.0), False, 6.0).found()
 
 
 def test_only_rules_about_a_further_dimension_ask_for_the_test():
