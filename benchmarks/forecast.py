@@ -81,13 +81,20 @@ def simulated(seed: int) -> Condition:
 
 
 def steep(seed: int) -> Condition:
-    """A study of a percept with one strong and several weak dimensions, as real ones have."""
+    """A study of a percept with one strong and several weak dimensions, as real ones have.
+
+    Half of them fall off, the others have a tail of weak dimensions of about equal strength: some
+    of these are found late, and each begins the wait for the stop again.
+    """
     rng = np.random.default_rng([seed, 2])
-    items = int(rng.choice([20, 30, 40, 50]))
-    rank = int(rng.integers(2, 6))
+    items = int(rng.choice([20, 30, 40, 50, 100]))
     noise = float(np.exp(rng.uniform(np.log(0.05), np.log(0.5))))
-    ratio = float(rng.uniform(0.3, 0.6))
-    strengths = tuple(round(ratio**k, 3) for k in range(rank))
+    if rng.random() < 0.5:
+        rank, ratio = int(rng.integers(2, 6)), float(rng.uniform(0.3, 0.6))
+        strengths = tuple(round(ratio**k, 3) for k in range(rank))
+    else:
+        weak = rng.uniform(0.25, 0.5, int(rng.integers(2, 6)))
+        strengths = (1.0, *(round(float(one), 3) for one in sorted(weak, reverse=True)))
     return Condition(seed, items, strengths, round(noise, 3))
 
 
