@@ -21,7 +21,12 @@ import numpy as np
 from benchmarks.tables import Page
 from lore_active.learner.learner import Learner
 from lore_active.simulation import worlds
-from lore_active.simulation.observers import ObserverNoise, crowd, simulated_answers
+from lore_active.simulation.observers import (
+    Distribution,
+    ObserverNoise,
+    crowd,
+    simulated_answers,
+)
 from lore_active.simulation.run import SimulatedParticipants, simulate
 from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.registry import stopping_rule
@@ -50,6 +55,7 @@ class Condition:
     noise: float = 0.1
     lapse: float = 0.0
     noise_spread: float = 0.0
+    distribution: Distribution = "gaussian"
 
     @property
     def name(self) -> str:
@@ -57,6 +63,7 @@ class Condition:
         more = [f"{self.items} items", f"noise {self.noise:g}"]
         more += [f"lapses {self.lapse:g}"] if self.lapse else []
         more += [f"differing noise {self.noise_spread:g}"] if self.noise_spread else []
+        more += [] if self.distribution == "gaussian" else [f"{self.distribution} noise"]
         return f"{self.world} {self.rank}, {', '.join(more)}"
 
     @property
@@ -96,6 +103,9 @@ CONDITIONS = (
     ),
     *(Condition("falling-0.6", rank, lapse=0.05) for rank in (2, 3)),
     *(Condition("falling-0.6", rank, noise_spread=1.0) for rank in (2, 3)),
+    # The model's own noise, and one with more large errors than any model has.
+    Condition("falling-0.6", 3, distribution="logistic"),
+    *(Condition("falling-0.6", rank, distribution="heavy") for rank in (2, 3)),
     Condition("equal", 0),
 )
 
@@ -116,7 +126,10 @@ def simulated(task: tuple[Condition, int, str, float | None]) -> Study:
     condition, seed, rule, share = task
     space = condition.space(seed)
     noise = ObserverNoise(
-        condition.noise, condition.noise_spread, condition.lapse if condition.rank else 1.0
+        condition.noise,
+        condition.noise_spread,
+        condition.lapse if condition.rank else 1.0,
+        distribution=condition.distribution,
     )
     test = simulated_answers(space, TEST_QUESTIONS, seed + 1, ObserverNoise(noise=0.0))
     participants = SimulatedParticipants(crowd(space, condition.participants, noise, seed + 2))
