@@ -106,11 +106,12 @@ class PendingAudit:
             marginal_likelihood=getattr(rule, "marginal_likelihood", True),
             kind=self._kind,
             decisive=decisive,
+            progress=lambda done, of: self._check(),
         )
         if isinstance(rule, FurtherDimensionRule) and decisive is not None:
             if rule.needs_fewer(self._progress(audit, acquisition)):
                 audit = replace(audit, fewer=self._tests(audit.rank - 1, acquisition, decisive))
-            if rule.can_change(self._progress(audit, acquisition)):
+            if not audit.further and rule.can_change(self._progress(audit, acquisition)):
                 audit = replace(audit, further=self._tests(audit.rank, acquisition, decisive))
             if rule.needs_fewer(self._progress(audit, acquisition)):
                 audit = replace(audit, fewer=self._tests(audit.rank - 1, acquisition, decisive))

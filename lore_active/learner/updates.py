@@ -49,12 +49,14 @@ def audited(
     marginal_likelihood: bool = True,
     kind: Kind = TRIPLET,
     decisive: Decisive | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Audit, AcquisitionModel, WarmStarts]:
     """Cross-validate all answers: the audit, the new acquisition model, and what they leave.
 
     Ranks near that of the last audit are tried first, from the starts in `warm`. With `lam`, only
     that λ is used. Marginal likelihoods of the neighbouring ranks are optional, because they take
-    long for many items. With `decisive`, ranks are raised where earlier audits found a dimension.
+    long for many items. With `decisive`, ranks are raised where earlier audits found a dimension
+    and kept where one is found now; `progress` is that of these tests.
     """
     lambdas = LAMBDAS if lam is None else (lam,)
     last = audits[-1].rank if audits else None
@@ -91,11 +93,18 @@ def audited(
         fits = [fit for fit in (cold, near) if fit is not None and fit.rank == rank]
         return min(fits, key=lambda fit: fit.objective) if fits else cold
 
-    audit = compared.audit(
-        supported=acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM),
-        solved=solved,
-        found=() if decisive is None else found_beyond(audits, decisive),
-    )
+    supported = acquisition.beyond_guessing >= (SUPPORTED_STILL if last else SUPPORTED_FROM)
+    found = set() if decisive is None else found_beyond(audits, decisive)
+    audit = compared.audit(supported=supported, solved=solved, found=found)
+    if decisive is not None and last == audit.rank + 1 and audit.rank:
+        # Predictions of neighbouring ranks hardly differ where the last dimension is weak; it is
+        # given up only if the Bayes factor does not show it.
+        tests = tested(triplets, audit.rank, acquisition, decisive, seed, progress)
+        if any(map(decisive.found, tests)):
+            found = {*found, audit.rank}
+            audit = compared.audit(supported=supported, solved=solved, found=found)
+        kept = audit.rank == last
+        audit = replace(audit, fewer=tests) if kept else replace(audit, further=tests)
     audit = replace(audit, map_above=chosen.steps.get(audit.rank))
     if marginal_likelihood:
         below, above = evidence.log_bayes_factors(
