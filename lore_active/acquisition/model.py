@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import margins
+from lore_active.embedding.pairs import Pairs
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank.audit import LossDifference
 from lore_active.rank.comparison import NO_STARTS, WarmStarts, paired_difference
 from lore_active.rank.fits import MapFit, Starts, map_fits
 from lore_active.rank.folds import Fold, split
 from lore_active.rank.temperature import best_temperature, log_losses
-from lore_active.trials.stages import as_trials
+from lore_active.trials.stages import Stages, as_trials
 from lore_active.types import Floats, Mapper
 
 # Grid of prior precisions: squared ratio of the answers' temperature to the standard deviation of
@@ -193,10 +194,8 @@ class _HeldOut:
         }
 
 
-def refitted(triplets: Triplets, last: AcquisitionModel) -> AcquisitionModel:
+def refitted(answers: Pairs | Stages, count: int, last: AcquisitionModel) -> AcquisitionModel:
     """Refit after new answers, at the same rank and prior precision."""
-    triplets.refuse_weights("the acquisition model")
-    answers, count = as_trials(triplets), len(triplets)
     return AcquisitionModel(
         embedding=map_embedding.fitted(answers, count, last.noise, last.embedding, fine=True)[0],
         wider=map_embedding.fitted(answers, count, last.noise, last.wider, fine=True)[0],

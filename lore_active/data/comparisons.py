@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -105,11 +106,12 @@ class Triplets:
         """Number of trials: that of rows, unless some trials carry several comparisons."""
         return len(np.unique(self.trial)) if self.compound else len(self)
 
-    @property
+    @cached_property
     def compound(self) -> bool:
         """Whether some trials carry several different comparisons."""
-        trials = len(np.unique(self.trial))
-        if trials == len(self):
+        ordered = np.sort(self.trial)
+        trials = 1 + int(np.count_nonzero(np.diff(ordered)))
+        if trials >= len(self):
             return False
         # An answer that counts several times is repeated with its trial.
         columns = (self.trial, self.anchor, self.nearer, self.farther)

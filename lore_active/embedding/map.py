@@ -14,7 +14,7 @@ from lore_active.embedding.fit import spectral_start
 from lore_active.embedding.pairs import Pairs
 from lore_active.embedding.quasi_newton import minimise
 from lore_active.embedding.solver import SolverSettings
-from lore_active.trials.stages import Stages
+from lore_active.trials.stages import Stages, pairs_of
 from lore_active.types import Floats, Indices
 
 # Tolerance (relative decrease of the objective in one iteration) and maximum number of iterations,
@@ -33,11 +33,10 @@ def fits_by_rank(
 
     A cold fit in `most` dimensions, then refits without the weakest dimension, down to `least`.
     """
-    pairs = answers.pairs if isinstance(answers, Stages) else answers
-    start = spectral_start(pairs, SolverSettings(n_components=most))
+    start = spectral_start(pairs_of(answers), SolverSettings(n_components=most))
     missing = most - start.shape[1]
     if missing:
-        seeded = np.random.default_rng(missing).normal(size=(pairs.n_objects, missing))
+        seeded = np.random.default_rng(missing).normal(size=(answers.n_objects, missing))
         start = np.column_stack([start, seeded * np.sqrt(max(float((start**2).mean()), 1e-6))])
     start = start * (COLD_SPREAD / np.sqrt(noise * (start**2).mean()))
     fits: dict[int, tuple[Floats, float]] = {}

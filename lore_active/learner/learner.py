@@ -643,10 +643,7 @@ class Learner:
         triplets = self._triplets()
         if self._model is not None and triplets is not None and len(self._counts) > audit.answers:
             # Answers have come since the audit was started.
-            self._publish(
-                updates.refitted(triplets, audit, self._model),
-                acquisition_model.refitted(triplets, result.acquisition),
-            )
+            self._publish(*updates.refitted(triplets, audit, self._model, result.acquisition))
         else:
             self._publish(audit.solution, result.acquisition)
         return audit
@@ -655,10 +652,7 @@ class Learner:
         triplets, model = self._triplets(), self._model
         if triplets is None or model is None:
             return
-        self._publish(
-            updates.refitted(triplets, self._audits[-1], model),
-            acquisition_model.refitted(triplets, model.acquisition),
-        )
+        self._publish(*updates.refitted(triplets, self._audits[-1], model, model.acquisition))
 
     def _publish(
         self, solution: Solution | None, acquisition: acquisition_model.AcquisitionModel

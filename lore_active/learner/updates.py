@@ -12,7 +12,7 @@ from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition.model import AcquisitionModel
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
-from lore_active.embedding.pairs import as_pairs
+from lore_active.embedding.pairs import Pairs, as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.learner.model import Model, procrustes_aligned, sign_aligned
 from lore_active.questions.kinds import TRIPLET, Kind
@@ -26,7 +26,7 @@ from lore_active.rank.further_dimension import (
     further_dimensions,
 )
 from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
-from lore_active.trials.stages import as_trials
+from lore_active.trials.stages import as_trials, pairs_of
 from lore_active.types import Floats, Mapper
 
 REFIT_TOLERANCE = 1e-3
@@ -86,7 +86,7 @@ def audited(
             return None
         near = None
         if previous is not None and previous.rank == rank:
-            near = _solved(triplets, previous.embedding, at)
+            near = _solved(as_pairs(triplets), previous.embedding, at)
         if near is not None and near.rank == rank and not check:
             return near
         cold = compared.solved(rank, at)
@@ -159,12 +159,16 @@ def tested(
     )
 
 
-def refitted(triplets: Triplets, last: Audit, model: Model) -> Solution | None:
-    """Fit at the rank and λ of the last audit, starting from the model."""
-    if last.solution is None:
-        return None
-    start = model.embedding if model.rank == last.rank else last.solution.embedding
-    return _solved(triplets, start, last.lam)
+def refitted(
+    triplets: Triplets, last: Audit, model: Model, acquisition: AcquisitionModel
+) -> tuple[Solution | None, AcquisitionModel]:
+    """Fit at the rank and λ of the last audit, starting from the model; refit the other as well."""
+    triplets.refuse_weights("the acquisition model")
+    answers, solution = as_trials(triplets), None
+    if last.solution is not None:
+        start = model.embedding if model.rank == last.rank else last.solution.embedding
+        solution = _solved(pairs_of(answers), start, last.lam)
+    return solution, acquisition_model.refitted(answers, len(triplets), acquisition)
 
 
 def published(
@@ -196,6 +200,6 @@ def published(
     )
 
 
-def _solved(triplets: Triplets, start: Floats, lam: float) -> Solution:
+def _solved(pairs: Pairs, start: Floats, lam: float) -> Solution:
     settings = SolverSettings(lam, tolerance=REFIT_TOLERANCE, n_components=start.shape[1])
-    return solve(as_pairs(triplets), start, settings)
+    return solve(pairs, start, settings)

@@ -16,7 +16,7 @@ from lore_active.data.comparisons import Triplets
 from lore_active.embedding.pairs import Pairs
 from lore_active.questions.pool import keys
 from lore_active.questions.splitmix import hashed
-from lore_active.trials.stages import Stages, as_trials
+from lore_active.trials.stages import Stages, as_trials, pairs_of
 
 FOLDS = 5
 
@@ -62,6 +62,6 @@ def split(triplets: Triplets, seed: int) -> tuple[Fold, ...]:
         held, rest = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
         if len(held) and len(rest):
             answers = as_trials(triplets.take(rest))
-            pairs = answers.pairs if isinstance(answers, Stages) else answers
-            parts.append(Fold(part, held, triplets.take(held), pairs, answers, len(rest)))
+            test = triplets.take(held)
+            parts.append(Fold(part, held, test, pairs_of(answers), answers, len(rest)))
     return tuple(parts)

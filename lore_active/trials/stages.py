@@ -57,6 +57,11 @@ def as_trials(triplets: Triplets) -> Pairs | Stages:
     return as_stages(triplets) if triplets.compound else as_pairs(triplets)
 
 
+def pairs_of(answers: Pairs | Stages) -> Pairs:
+    """The comparisons of answers, whatever trials they belong to."""
+    return answers.pairs if isinstance(answers, Stages) else answers
+
+
 def as_stages(triplets: Triplets) -> Stages:
     """Convert validated answers of weight 1 to stages; those repeated in a trial count again."""
     items = triplets.n_objects
