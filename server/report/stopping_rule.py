@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from lore_active.rank.significance import CLEARLY_WORSE
+from lore_active.rank.significance import CLEARLY_WORSE, REFUTED
 from lore_active.stopping.registry import STOPPING_RULES
 from lore_active.stopping.rules import LOG_BAYES_PER_ITEM, RankSettled
 from lore_active.stopping.sensitivity import share_of_interest
@@ -64,7 +64,8 @@ def _smallest_dimension(report: ReportData) -> str:
         f"{_basic_criteria(report, SmallestDimension.audits)} (5) for one dimension, its held-out "
         "log-loss was lower than that of guessing, on average over these audits, by the number of "
         f"standard errors that corresponds to a one-sided confidence of {settings.confidence:g}; "
-        "for more, a Bayes factor (computed as in 6) showed the last of them by at least "
+        f"for more, it was lower than with one dimension fewer by {REFUTED:g} standard errors, or "
+        "a Bayes factor (computed as in 6) showed the last of them by at least "
         f"{settings.evidence:g} : 1, and held-out log-loss was not higher than with one dimension "
         f"fewer by more than {CLEARLY_WORSE:g} standard errors; and (6) a further dimension "
         f"that carries at least {100 * share:.3g} % of the differences between items (the smallest "
