@@ -113,11 +113,10 @@ def simulated(task: tuple[Condition, int]) -> Study:
             settled = (record["stopped_at"], record["stopped_rank"])
             break
         audits.append((record["answers"], record["rank"], round(record["accuracy"], 4)))
-        if learner.decision.settled and record["accuracy"] >= ACCURATE:
-            settled = (record["answers"], record["rank"])
-            break
         if learner.decision.settled and settled is None:
             settled = (record["answers"], record["rank"])
+        if settled is not None and record["accuracy"] >= ACCURATE:
+            break
     first = next((at for at, *_ in audits if settled and at == settled[0]), None)
     return {
         "condition": condition.name,
