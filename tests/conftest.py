@@ -1,4 +1,4 @@
-"""Shared set-up: kernels compiled once, long files first, hypothesis without deadlines."""
+"""Shared set-up: kernels compiled once, files in memory, long files first, no deadlines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import shutil  # noqa: E402
+import tempfile  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
+from flask import Flask  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from jinja2.bccache import Bucket, BytecodeCache  # noqa: E402
 
 from lore_active.warmup import warm  # noqa: E402
 
@@ -28,6 +32,13 @@ collect_ignore = [
 # `make test-cpus` installs the emulator.
 if shutil.which("qemu-x86_64") is None:
     collect_ignore.append("processors/test_emulated.py")
+
+# With every commit SQLite waits for the disk, and half of the time that these tests take would be
+# such waiting. Files in memory, where there is room for them, behave alike in all else; what needs
+# the disk itself takes `disk_path`.
+MEMORY, ENOUGH = Path("/dev/shm"), 2e9
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -79,6 +90,23 @@ LONGEST_FIRST = (
 )
 
 
+class Templates(BytecodeCache):
+    """Pages' templates, compiled once for all applications that tests make."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if compiled := self._compiled.get(bucket.key + bucket.checksum):
+            bucket.bytecode_from_string(compiled)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._compiled[bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+
+
+Flask.jinja_options = {"bytecode_cache": Templates()}
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # In the process that hands out tests, before there are others: not each of them for itself.
     if not hasattr(config, "workerinput"):
@@ -90,6 +118,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     assert all((here / name).exists() for name in LONGEST_FIRST)
     places = {here / name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on the disk, where a kill can come while a commit waits for it."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session", autouse=True)
