@@ -178,6 +178,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = _StrictParser
     header = b""
     paused = False
+    close_when_flushed: bool
     # Whether a request was rejected that may not have been read to its end.
     rejected = False
     lingers_until = 0.0
