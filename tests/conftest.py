@@ -33,9 +33,9 @@ collect_ignore = [
 if shutil.which("qemu-x86_64") is None:
     collect_ignore.append("processors/test_emulated.py")
 
-# With every commit SQLite waits for the disk, and half of the time that these tests take would be
-# such waiting. Files in memory, where there is room for them, behave alike in all else; what needs
-# the disk itself takes `disk_path`.
+# With every commit SQLite waits for the disk, for milliseconds, thousands of times in these tests.
+# Files in memory, where there is room for them, behave alike in all else; what needs the disk
+# itself takes `disk_path`.
 MEMORY, ENOUGH = Path("/dev/shm"), 2e9
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
