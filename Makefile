@@ -98,10 +98,11 @@ lint: .venv/.installed
 check: lint
 	$(BIN)/python -m pytest -q tests/unit
 
-# Two jobs at a time: both environments, then the linters while kernels compile, then the tests.
+# Two jobs at a time: both environments, then the linters while kernels compile. Then the tests, in
+# three processes even on two cores: browsers and servers are often waited for.
 test:
 	$(MAKE) -j 2 .venv/.installed .venv-compare/.installed lint kernels chromium html-validate test-compare
-	$(BIN)/python -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/python -m pytest -rs -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 # Compiled once for all test processes.
 kernels: .venv/.installed

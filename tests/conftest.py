@@ -1,4 +1,4 @@
-"""Shared set-up: kernels compiled once, long files first, hypothesis without deadlines."""
+"""Shared set-up: kernels compiled once, files in memory, long files first, no deadlines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import shutil  # noqa: E402
+import tempfile  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
+from flask import Flask  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from jinja2.bccache import Bucket, BytecodeCache  # noqa: E402
 
 from lore_active.warmup import warm  # noqa: E402
 
@@ -29,6 +33,13 @@ collect_ignore = [
 if shutil.which("qemu-x86_64") is None:
     collect_ignore.append("processors/test_emulated.py")
 
+# With every commit SQLite waits for the disk, for milliseconds, thousands of times in these tests.
+# Files in memory, where there is room for them, behave alike in all else; what needs the disk
+# itself takes `disk_path`.
+MEMORY, ENOUGH = Path("/dev/shm"), 2e9
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # Shared machines stall: an example's time says nothing about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
@@ -37,46 +48,79 @@ settings.load_profile("steady")
 # A file goes to one of the processes that test as a whole, in this order, and then all others:
 # a long file that begins last is waited for by everybody. Only roughly by seconds.
 LONGEST_FIRST = (
+    "browser/test_stimulus_background.py",
     "integration/processes/test_serve.py",
-    "integration/processes/test_http.py",
-    "integration/learner/test_learner.py",
-    "integration/simulation/test_sweeps.py",
     "browser/test_stages.py",
-    "browser/test_monitor_figures.py",
-    "integration/learning/test_worker.py",
-    "integration/docs/test_tutorial.py",
-    "integration/learning/test_replay.py",
-    "browser/test_monitor_controls.py",
-    "browser/test_whole_flow.py",
-    "integration/learning/test_worker_errors.py",
-    "integration/collection/test_clock_jumps.py",
-    "integration/exports/test_log.py",
-    "integration/store/test_recovery.py",
-    "integration/store/test_read_only.py",
-    "integration/store/test_backups.py",
-    "integration/processes/test_shutdown.py",
-    "integration/cli/test_cli.py",
-    "browser/test_report.py",
+    "browser/test_map.py",
     "browser/test_resuming.py",
-    "browser/test_media.py",
-    "integration/learning/test_what_if.py",
+    "browser/test_monitor_figures.py",
+    "browser/test_practice.py",
     "browser/test_entries_and_exits.py",
-    "browser/test_timings.py",
-    "integration/security/test_fuzzing.py",
-    "integration/security/test_access.py",
-    "integration/docs/test_readme.py",
-    "integration/security/test_hostile_requests.py",
-    "integration/collection/test_state_machine.py",
-    "integration/cli/test_comparison.py",
-    "integration/store/test_erasure.py",
+    "integration/simulation/test_sweeps.py",
     "browser/test_single_submission.py",
-    "browser/test_monitor_access.py",
+    "browser/test_whole_flow.py",
+    "integration/processes/test_lost_files.py",
+    "integration/simulation/test_planning.py",
+    "integration/store/test_hash_chain.py",
+    "integration/cli/test_cli.py",
+    "browser/test_pages.py",
+    "integration/docs/test_readme.py",
+    "browser/test_closing.py",
+    "browser/test_participant_table.py",
+    "browser/test_monitor_controls.py",
+    "integration/learning/test_worker_errors.py",
+    "integration/learner/test_learner.py",
+    "integration/security/test_fuzzing.py",
+    "integration/simulation/test_kinds.py",
+    "integration/processes/test_http.py",
+    "integration/learner/test_learner_kinds.py",
+    "golden/test_golden.py",
+    "browser/test_report.py",
+    "integration/cli/test_comparison.py",
+    "integration/collection/test_counting.py",
+    "integration/security/test_hostile_requests.py",
+    "unit/project/test_architecture.py",
+    "browser/test_timings.py",
+    "browser/test_monitor_forecast.py",
+    "browser/test_media.py",
+    "integration/store/test_read_only.py",
+    "integration/store/test_recovery.py",
+    "integration/collection/test_state_machine.py",
+    "integration/docs/test_tutorial.py",
     "integration/monitor/test_verdict.py",
-    "integration/monitor/test_figures.py",
-    "integration/report/test_report.py",
-    "integration/collection/test_imports.py",
+    "browser/test_simulated_participants.py",
+    "integration/study/test_limits.py",
+    "browser/test_monitor_access.py",
+    "integration/security/test_access.py",
+    "integration/learning/test_worker.py",
     "integration/packaging/test_wheel.py",
+    "integration/learning/test_replay.py",
+    "browser/test_monitor_storage.py",
+    "unit/rank/test_evidence.py",
+    "integration/learning/test_what_if.py",
+    "integration/cli/test_doctor.py",
+    "browser/test_without_scripts.py",
+    "integration/study/test_template.py",
+    "integration/store/test_erasure.py",
+    "integration/processes/test_shutdown.py",
 )
+
+
+class Templates(BytecodeCache):
+    """Pages' templates, compiled once for all applications that tests make."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if compiled := self._compiled.get(bucket.key + bucket.checksum):
+            bucket.bytecode_from_string(compiled)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._compiled[bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+
+
+Flask.jinja_options = {"bytecode_cache": Templates()}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,6 +134,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     assert all((here / name).exists() for name in LONGEST_FIRST)
     places = {here / name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on the disk, where a kill can come while a commit waits for it."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -383,7 +383,8 @@ def _precision(z: Floats, given: float | Floats | None) -> Floats:
             f"precision is {given!r}, but must be a positive number, or one for each of the "
             f"{rank} dimensions."
         )
-    return np.ascontiguousarray(np.broadcast_to(values, (rank,)))
+    # A view would be read-only, and kernels would be compiled once more for that.
+    return np.full(rank, values)
 
 
 def _ratios(shares: Sequence[float]) -> Floats:

@@ -8,6 +8,7 @@ that changes.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import selectors
 import socket
@@ -33,6 +34,8 @@ HEALTH_THREADS = 2
 CONNECTIONS = 2000
 # How often all connections are examined: those idle for too long are closed.
 EXAMINE_SECONDS = 1.0
+# After a rejected request: how long the rest of it is read and discarded.
+LINGER_SECONDS = 2.0
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -175,9 +178,14 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = _StrictParser
     header = b""
     paused = False
+    close_when_flushed: bool
+    # Whether a request was rejected that may not have been read to its end.
+    rejected = False
+    lingers_until = 0.0
 
     def service(self) -> None:
         _serving.channel = self
+        self.rejected = self.requests[0].error is not None
         super().service()
         self.server.task_dispatcher.moved_at = time.monotonic()
 
@@ -193,6 +201,30 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         header, self.header = self.header, b""
         if header:
             super().write_soon(header)
+
+    def handle_write(self) -> None:
+        """Send what is to be sent; after a rejected request, close only when the rest was read.
+
+        Unread data would make the system reset the connection, and the response could be lost.
+        """
+        if not (self.rejected and self.close_when_flushed) or self.will_close:
+            super().handle_write()
+            return
+        self._flush_exception(self._flush_some)
+        if self.total_outbufs_len or self.will_close:
+            return
+        self.close_when_flushed = False
+        self.lingers_until = time.monotonic() + LINGER_SECONDS
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+
+    def readable(self) -> bool:
+        if self.lingers_until and time.monotonic() > self.lingers_until:
+            self.will_close = True
+        return bool(super().readable())
+
+    def received(self, data: bytes) -> bool:
+        return False if self.lingers_until else bool(super().received(data))
 
 
 # The connection whose request a thread serves.

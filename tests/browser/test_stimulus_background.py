@@ -36,7 +36,9 @@ def rgb(colour: str) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("background", ["", "#808080", "#102030"])
 def test_every_page_has_the_study_s_background(window, serve, tmp_path, scheme, background):
-    toml = ABOVE.replace("skip = true", f'background = "{background}"') if background else ABOVE
+    toml = ABOVE.replace("trials = 12", "trials = 3").replace("break_every = 8", "break_every = 2")
+    if background:
+        toml = toml.replace("skip = true", f'background = "{background}"')
     server = serve(write_media_study(tmp_path / "media", pictures(), toml))
     walk = Walk(window(color_scheme=scheme), f"{server.address}/s/media/")
     background = background or "#ebebeb"
@@ -56,6 +58,7 @@ def test_every_page_has_the_study_s_background(window, serve, tmp_path, scheme, 
         if kind == "finished":
             break
         walk.step()
+    assert seen >= {"consent", "instructions", "practice", "practice_feedback", "trial", "break"}
     stored = rows(server, "media", "SELECT timings FROM answers")
     assert {json.loads(row[0])["background"] for row in stored} == {background}
     assert walk.complaints == []

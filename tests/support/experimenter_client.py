@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flask import Flask
 from flask.testing import FlaskClient
 
 from server.app import create_app
-from server.auth.passwords import set_password
+from server.auth.passwords import FILE, set_password
 from tests.support.live_server import write_study
 
 PASSWORD = "correct horse battery"
@@ -18,8 +20,18 @@ PASSWORD = "correct horse battery"
 def guarded_study(folder: Path, toml: str = "", items: int = 12, password: str = PASSWORD) -> Path:
     """A study of words with a password."""
     write_study(folder, toml, items)
-    set_password(folder, password)
+    file = folder / FILE
+    file.touch(0o600)
+    file.write_text(_hashed(password))
     return folder
+
+
+@cache
+def _hashed(password: str) -> str:
+    """The password's file; hashing takes long by design, so it is done once."""
+    with TemporaryDirectory() as home:
+        set_password(Path(home), password)
+        return (Path(home) / FILE).read_text()
 
 
 class Hand:

@@ -88,6 +88,7 @@ class LiveServer:
 
     def close(self) -> None:
         self._closing.set()
+        self._server.trigger.pull_trigger()
         self._thread.join(5)
         self._server.task_dispatcher.shutdown()
         wasyncore.close_all(self._server._map)

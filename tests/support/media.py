@@ -7,6 +7,7 @@ import io
 import math
 import struct
 import wave
+from functools import cache
 from pathlib import Path
 
 from server.study.samples.png import patch
@@ -66,6 +67,7 @@ def tone(hertz: float, seconds: float = 0.25) -> bytes:
     return stream.getvalue()
 
 
+@cache
 def films(chromium, count: int) -> list[bytes]:
     """WebM films of a moving dot, recorded by the browser itself."""
     page = chromium.new_page()

@@ -5,12 +5,14 @@ Everything is drawn from one seed, so that a request that found something comes 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -293,6 +295,7 @@ class Fuzzer:
         return ("".join(parts) + end).encode("utf-8", "surrogatepass")
 
 
+@cache
 def _quoted(value: str, raw: bool) -> str:
     return value if raw else quote_plus(value.encode("utf-8", "surrogatepass"))
 
@@ -331,13 +334,12 @@ def spoken(port: int, *parts: bytes, wait: float = 3.0) -> bytes:
     """What the server says to these bytes, until it closes or falls silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
         heard = b""
-        try:
+        # Hanging up in the middle is an answer, too; what was said before is still to be read.
+        with contextlib.suppress(OSError):
             for part in parts:
                 line.sendall(part)
             line.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
             while piece := line.recv(65536):
                 heard += piece
-        except OSError:
-            # Hanging up in the middle is an answer, too.
-            pass
     return heard

@@ -20,6 +20,11 @@ posix = pytest.mark.skipif(os.name != "posix", reason="files have no modes here"
 
 
 @pytest.fixture
+def tmp_path(disk_path):
+    return disk_path
+
+
+@pytest.fixture
 def study(tmp_path):
     made = write_study(tmp_path / "words")
     set_password(made, "a long password")

@@ -34,6 +34,11 @@ min_answers = 90000
 """
 
 
+@pytest.fixture
+def tmp_path(disk_path):
+    return disk_path
+
+
 def lore_active(*arguments: object) -> str:
     """What the command prints, in a process of its own."""
     told = subprocess.run(

@@ -156,3 +156,27 @@ def test_requests_do_not_look_at_idle_connections(server, monkeypatch):
     assert len(looks) == 1
     for connection in idle:
         connection.close()
+
+
+TOO_LONG = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 3_000_000 + b"\r\n\r\n"
+
+
+def test_the_response_to_a_request_that_is_too_long_is_not_lost(server):
+    """Closing while some of the request is unread would reset the connection."""
+    with server.connect() as connection:
+        connection.sendall(TOO_LONG)
+        header, _ = read(connection)
+        assert header.startswith(b"HTTP/1.0 431 ")
+        # The end, and no error.
+        assert connection.recv(1) == b""
+        connection.sendall(b"more")
+        connection.shutdown(socket.SHUT_WR)
+        wait_until(lambda: server.channels() == [])
+
+
+def test_a_rejected_request_that_goes_on_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(http_server, "LINGER_SECONDS", 0.0)
+    with server.connect() as connection:
+        connection.sendall(TOO_LONG[:40_000])
+        assert read(connection)[0].startswith(b"HTTP/1.0 431 ")
+        wait_until(lambda: server.channels() == [])

@@ -37,6 +37,11 @@ from tests.support.live_server import ENDLESS, write_study
 posix = pytest.mark.skipif(os.name != "posix", reason="open files cannot be deleted there")
 
 
+@pytest.fixture
+def tmp_path(disk_path):
+    return disk_path
+
+
 def refused(folder):
     """What a server that will not start says about it."""
     told = subprocess.run(

@@ -53,8 +53,8 @@ def refused(folder):
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
-def test_killing_web_worker_or_both_under_load_loses_nothing(tmp_path):
-    folder = write_study(tmp_path / "words", TOML)
+def test_killing_web_worker_or_both_under_load_loses_nothing(disk_path):
+    folder = write_study(disk_path / "words", TOML)
     damage = kill_cycles(folder, cycles=20, clients=8)
     assert damage.kills >= 20
     assert damage.acknowledged > 100

@@ -21,9 +21,9 @@ from tests.support.live_server import ENDLESS, write_study
 REQUEST = b"POST /answer HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nleft"
 
 
-def test_no_answer_and_no_participant_is_lost(tmp_path):
+def test_no_answer_and_no_participant_is_lost(disk_path):
     """`make bench-reliability` does 100 such rounds."""
-    found = end_rounds(write_study(tmp_path / "words", ENDLESS), rounds=3, visitors=12, seed=1)
+    found = end_rounds(write_study(disk_path / "words", ENDLESS), rounds=3, visitors=12, seed=1)
     assert found.acknowledged >= 36 and found.lost == 0
     assert found.dropped == {}
     assert found.codes == {0: 3}

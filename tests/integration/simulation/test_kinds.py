@@ -43,7 +43,8 @@ def test_a_pool_of_triplets_answers_no_other_kind(tmp_path):
 
 
 def test_kinds_are_compared_by_hours():
-    arguments = ("--items", "9", "--ranks", "1", "--runs", "1", "--jobs", "1")
+    arguments = ("--items", "9", "--ranks", "1", "--runs", "1", "--jobs", "1",
+                 "--smallest-dimension", "0.5")  # fmt: skip
     kinds = ("--kind", "triplet", "--kind", "choose-1-of-4")
     *lines, last = run("plan", *arguments, *kinds, "--seconds-per-trial", "5", "--json")
     settings = [line["plan"] for line in lines if "plan" in line]

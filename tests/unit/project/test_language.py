@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
@@ -50,22 +51,27 @@ PRIVATE = (
 )
 
 
-def files():
+@pytest.fixture(scope="module")
+def texts():
+    """Each file's text, by its name; pictures and deleted files have none."""
     listed = subprocess.run(
         ["git", "ls-files", *READ], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    return [name for name in listed.split("\n") if name and not EXEMPT.fullmatch(name)]
+    found = {}
+    for name in listed.split("\n"):
+        if name and not EXEMPT.fullmatch(name):
+            with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
+                found[name] = (ROOT / name).read_text("utf-8")
+    return found
 
 
 @pytest.mark.parametrize("word", PRIVATE)
-def test_readers_meet_the_words_of_their_fields(word):
+def test_readers_meet_the_words_of_their_fields(word, texts):
     pattern = re.compile(rf"\b{word}\b", 0 if re.search("[A-Z_]", word) else re.IGNORECASE)
     found = []
-    for name in files():
-        try:
-            lines = (ROOT / name).read_text("utf-8").splitlines()
-        except (UnicodeDecodeError, FileNotFoundError):
+    for name, text in texts.items():
+        if not pattern.search(text):
             continue
-        found += [f"{name}:{at}: {line.strip()}" for at, line in enumerate(lines, 1)
+        found += [f"{name}:{at}: {line.strip()}" for at, line in enumerate(text.splitlines(), 1)
                   if pattern.search(line)]  # fmt: skip
     assert found == []
