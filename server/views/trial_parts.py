@@ -47,6 +47,10 @@ class TrialParts:
             self._rendered[key] = getattr(self._macros, position)(self._items[number])
         return self._rendered[key]
 
+    def name(self, number: int) -> str:
+        """The name of an item on pages."""
+        return self._items[number].name
+
     def answer_url(self, token: str) -> str:
         """Where a participant's answers are sent."""
         return f"{self._before}{token}{self._after}"
