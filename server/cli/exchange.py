@@ -211,12 +211,16 @@ def _import_answers(
                 f"{path.name} has already been imported (SHA-256 {digest[:12]}). Remove it with "
                 "--undo first, or import it twice with --force."
             )
-        return None if dry_run else imports.add(c, digest, path.name, match.rows, now())
+        return (
+            None
+            if dry_run
+            else imports.add(*(c, digest, path.name, match.rows, now(), match.trials))
+        )
 
     # A dry run must not create a database.
     if not dry_run or (folder / DATABASE).exists():
         import_number = _run(folder, work, dry_run)
-    count = len(match.rows)
+    count = match.answers
     first = study.items[match.rows[0][0]].key
     rows = "row was" if table.left_out == 1 else "rows were"
     messages = [

@@ -47,14 +47,17 @@ class TrialParts:
             self._rendered[key] = getattr(self._macros, position)(self._items[number])
         return self._rendered[key]
 
+    def name(self, number: int) -> str:
+        """The name of an item on pages."""
+        return self._items[number].name
+
     def answer_url(self, token: str) -> str:
         """Where a participant's answers are sent."""
         return f"{self._before}{token}{self._after}"
 
     def played(self, trial: TrialScreen) -> bool:
         """Whether an item of a question has to be played."""
-        shown = (trial.anchor, trial.left, trial.right)
-        return any(self._items[number].kind in PLAYED for number in shown)
+        return any(self._items[number].kind in PLAYED for number in trial.items)
 
     def to_load(self, numbers: tuple[int, ...]) -> str:
         """URLs of the files to load ahead, separated by spaces."""

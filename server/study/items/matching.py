@@ -24,10 +24,19 @@ MAX_SAID = 20
 
 @dataclass(frozen=True)
 class Matched:
-    """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched."""
+    """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched.
+
+    `trials` has the number of the trial of each row, if some trials have several rows.
+    """
 
     rows: list[tuple[int, int, int]]
     by: Literal["name", "number"]
+    trials: tuple[int, ...] = ()
+
+    @property
+    def answers(self) -> int:
+        """Number of answers; the rows of one trial are one."""
+        return len(set(self.trials)) or len(self.rows)
 
 
 def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Matched:
@@ -66,7 +75,23 @@ def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Match
         return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
 
     rows = _matched_rows(table, cells, find, count, by, hint)
-    return Matched(_weighted(table, rows), by)
+    times, trials = _times(table, len(rows)), _trials(table)
+    repeated = [at for at, count in enumerate(times) for _ in range(count)]
+    return Matched(
+        [rows[at] for at in repeated], by, tuple(trials[at] for at in repeated if trials)
+    )
+
+
+def _trials(table: AnswerTable) -> list[int]:
+    """Number the trials; empty if each row is a trial of its own."""
+    if table.trials is None:
+        return []
+    trials = table.trials.tolist()
+    people = [None] * len(trials) if table.participants is None else table.participants.tolist()
+    known: dict[Any, int] = {}
+    # Programs number trials from 1 for each participant.
+    numbers = [known.setdefault(cell, len(known)) for cell in zip(people, trials, strict=True)]
+    return numbers if len(known) < len(numbers) else []
 
 
 def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
@@ -168,11 +193,11 @@ def _whole(cell: Any) -> int | None:
     return int(number) if number.is_integer() else None
 
 
-def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Repeat rows by their weights, which must be integers."""
+def _times(table: AnswerTable, count: int) -> list[int]:
+    """How often each row counts: its weight, which must be an integer."""
     if table.weights is None:
-        return rows
-    weights = weights_of(table, None, len(rows)).tolist()
+        return [1] * count
+    weights = weights_of(table, None, count).tolist()
     for at, weight in enumerate(weights):
         if not weight.is_integer():
             raise InvalidTriplets(
@@ -183,4 +208,4 @@ def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tupl
             f"The weights of {table.name} add up to {sum(weights):.0f} answers, but at most "
             f"{MAX_REPEATED} are allowed."
         )
-    return [row for row, weight in zip(rows, weights, strict=True) for _ in range(int(weight))]
+    return [int(weight) for weight in weights]

@@ -18,9 +18,10 @@ from server.collection.controls import Control
 from server.processes.bots import run_bots
 from server.study.loading import load
 from server.study.workspace import open_study
+from tests.support.kinds import KINDS
 from tests.support.live_server import write_study
 
-BOTS = 20
+BOTS, FEW_BOTS = 20, 4
 TOML = """
 [session]
 trials = 24
@@ -103,3 +104,45 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
     there = json.loads(lore_active("replay", folder, "--verify", "--json"))
     assert there["mismatches"] == [] and there["periods"] == ["new"]
     assert there["rows_checked"] == found["rows_checked"] > 2 * given
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
+@pytest.mark.parametrize("label", [one for one in KINDS if one != "triplet"])
+def test_bots_and_kills_replay_without_a_mismatch_with_every_kind(tmp_path, label):
+    settings = KINDS[label] + TOML.replace("practice = 0", "practice = 1")
+    folder = write_study(tmp_path / "words", settings, items=8)
+    server, over = Serving(str(folder)), threading.Event()
+    try:
+        bots = threading.Thread(
+            target=run_bots, args=(load(folder), server.address(), FEW_BOTS, 1, 0.1, over)
+        )
+        _, database = open_study(folder, now)
+        database.close()
+        watch = sqlite3.connect(folder / "study.db")
+
+        def count(what):
+            return watch.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+
+        bots.start()
+        wait_until(lambda: count("models") >= 1)
+        for what in ("server.processes.worker_process", "server.processes.web_process"):
+            for number in server.children(what):
+                os.kill(number, signal.SIGKILL)
+            start = count("answers")
+            wait_until(lambda start=start: count("answers") >= start + 15)
+        made = count("models")
+        wait_until(lambda: count("models") > made)
+    finally:
+        over.set()
+        server.stop()
+    bots.join(30)
+    known = watch.execute(
+        "SELECT count(*), sum(EXISTS (SELECT 1 FROM json_each(a.chosen) "
+        "WHERE value = q.known ->> 0)) FROM answers a JOIN queries q ON q.id = a.query "
+        "WHERE q.known IS NOT NULL"
+    ).fetchone()
+    watch.close()
+    assert known[0] >= 4 and known[1] >= 0.7 * known[0]
+    found = json.loads(lore_active("replay", folder, "--verify", "--json"))
+    assert found["mismatches"] == [] and found["fingerprint_match"] is True
+    assert found["models_checked"] >= 2 and found["questions_checked"] > 10
