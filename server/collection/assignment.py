@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
-from server.collection.screens import Note, Side
+from server.collection.screens import Note
 from server.store import collection, models, questions
 from server.store.collection import Participant
 from server.store.database import Connection
@@ -16,6 +17,7 @@ from server.store.questions import Issued, NewQuestion
 from server.study.config import LoadedStudy
 from server.study.schedule import REPEAT_LAG, schedule
 
+Side = Literal["left", "right", "skip", "timeout"]
 # The clocks of the browser and the server may run at slightly different speeds.
 CLOCK_TOLERANCE = 0.9
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from server.collection.assignment import Issuer, expected
+from lore_active.questions.kinds import TRIPLET
+from server.collection.assignment import Issuer, Side, expected
 from server.collection.entry import ExitKind, exit_of
 from server.collection.pace import Pace
-from server.collection.screens import Screen, Side, TrialScreen
+from server.collection.screens import Screen, TrialScreen
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
@@ -18,6 +19,7 @@ from server.study.config import LoadedStudy
 
 # Values of `break_done` that mean a page before the next question: the one between practice and the
 # actual trials, feedback on a practice question, and "take your time".
+SIDES = ("left", "right")
 NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN = -1, -2, -3
 
 
@@ -76,7 +78,9 @@ class Location:
             "practice" if slot < 0 else "trial",
             who.token,
             who.visit,
-            TrialScreen(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
+            TrialScreen(
+                asked.token, TRIPLET, asked.anchor, (asked.left, asked.right), asked.purpose
+            ),
             who.done,
             who.trials,
             upcoming=tuple(
@@ -97,12 +101,12 @@ class Location:
             note=self._issuer.note(asked, side),
             trial=TrialScreen(
                 asked.token,
+                TRIPLET,
                 asked.anchor,
-                asked.left,
-                asked.right,
+                (asked.left, asked.right),
                 asked.purpose,
-                side,
-                expected(asked),
+                _positions(side),
+                _positions(expected(asked)),
             ),
         )
 
@@ -128,6 +132,10 @@ class Location:
     def undecided(self, who: Participant) -> bool:
         """Whether a participant who declined can still change their mind."""
         return who.stage == "declined" and not (self.declining_pays and who.finished_at)
+
+
+def _positions(side: Side | None) -> tuple[int, ...]:
+    return (SIDES.index(side),) if side in SIDES else ()
 
 
 def _state(c: Connection) -> store.StudyState:

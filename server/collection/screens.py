@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lore_active.questions.kinds import Kind
+
 StageKind = Literal[
     "consent",
     "instructions",
@@ -22,7 +24,8 @@ StageKind = Literal[
     "paused",
     "elsewhere",
 ]
-Side = Literal["left", "right", "skip", "timeout"]
+# Positions of the chosen options among those shown, in the order of choice.
+Response = tuple[int, ...] | Literal["skip", "timeout"]
 # Pages between questions, left by `Service.rest`.
 CONTINUED = ("practice_feedback", "ready", "break", "slow_down")
 # Name of the text that comments on the previous answer.
@@ -34,6 +37,7 @@ Note = Literal[
     "practice_timed_out",
     "timed_out",
     "not_taken",
+    "incomplete",
 ]
 
 
@@ -41,16 +45,17 @@ Note = Literal[
 class TrialScreen:
     """A question on the page. Items are numbers; the form returns `token`.
 
-    `chosen` and `expected` are set only for feedback on a practice question.
+    `options` are in the order in which they are shown. `chosen` and `expected` are positions among
+    them, set only for feedback on a practice question; `chosen` is empty after a skip or time-out.
     """
 
     token: str
-    anchor: int
-    left: int
-    right: int
+    kind: Kind
+    anchor: int | None
+    options: tuple[int, ...]
     purpose: str
-    chosen: Side | None = None
-    expected: Side | None = None
+    chosen: tuple[int, ...] | None = None
+    expected: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from lore_active.errors import LoreError
-from server.collection.assignment import Issuer
+from server.collection.assignment import Issuer, Side
 from server.collection.entry import external_name, session_of, tidy
 from server.collection.location import NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN, Location
 from server.collection.pace import Pace
 from server.collection.quota import Quota
-from server.collection.screens import Note, Rejected, Screen, Side, Welcome
+from server.collection.screens import Note, Rejected, Response, Screen, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
@@ -225,7 +225,7 @@ class Service:
         self,
         token: str,
         question: str,
-        side: Side,
+        response: Response,
         visit: int | None = None,
         rt_ms: float | None = None,
         timings: Mapping[str, Any] | None = None,
@@ -236,7 +236,7 @@ class Service:
         page. Answers from an older window, or against the study's rules, are not stored.
         """
         return self.database.write(
-            lambda c: self._answer(c, token, question, side, visit, rt_ms, timings)
+            lambda c: self._answer(c, token, question, response, visit, rt_ms, timings)
         )
 
     def _answer(
@@ -244,7 +244,7 @@ class Service:
         c: Connection,
         token: str,
         question: str,
-        side: Side,
+        response: Response,
         visit: int | None,
         rt_ms: float | None,
         timings: Mapping[str, Any] | None,
@@ -257,7 +257,10 @@ class Service:
         note: Note = ""
         current = asked.side is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
-            if self._issuer.takes(asked, side, now):
+            side = _side(response)
+            if side is None:
+                note = "incomplete"
+            elif self._issuer.takes(asked, side, now):
                 late = idle or now > asked.expires_at
                 questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
                 note = self._issuer.note(asked, side)
@@ -269,7 +272,7 @@ class Service:
         if self._older(who, visit):
             return _elsewhere(who, current)
         stage = self._location.stage(c, who)
-        noted = note and (stage.kind == "trial" or note == "not_taken")
+        noted = note and (stage.kind == "trial" or note in ("not_taken", "incomplete"))
         return replace(stage, note=note) if noted else stage
 
     def _practice_answered(self, c: Connection, who: Participant, now: int) -> Participant:
@@ -317,6 +320,12 @@ class Service:
         state = store.state(c)
         assert state is not None
         return state
+
+
+def _side(response: Response) -> Side | None:
+    if isinstance(response, str):
+        return response
+    return "left" if response == (0,) else "right" if response == (1,) else None
 
 
 def _elsewhere(who: Participant, refused: bool) -> Screen:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msgspec import structs
+
 from server.study import parsing, validation
-from server.study.config import Catch, Item, LoadedStudy
+from server.study.config import Catch, Item, LoadedStudy, kind_of
 from server.study.items import positions
 from server.study.items.files import find, read_text
 from server.study.items.lists import read_catches
 from server.study.items.stimuli import read_items
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import InvalidStudy, Problem, shown
+from server.study.texts import texts_for
 
 __all__ = ["InvalidStudy", "Problem", "check", "load"]
 
@@ -59,7 +62,9 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
     items, catches = _stimuli(home, settings, begun, problems)
     if problems:
         return None, problems
-    study = LoadedStudy(home, home.name, settings.study, tuple(items), catches, settings.given)
+    shown_texts = texts_for(settings.study.texts, kind_of(settings.study.trial))
+    own = structs.replace(settings.study, texts=shown_texts)
+    study = LoadedStudy(home, home.name, own, tuple(items), catches, settings.given)
     return study, problems
 
 

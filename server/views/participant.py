@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, get_args
+from typing import Any
 
 from flask import (
     Blueprint,
@@ -22,7 +22,7 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection import simulated
-from server.collection.screens import Note, Rejected, Screen, Side
+from server.collection.screens import Note, Rejected, Screen
 from server.collection.service import QuestionNotFound, UnknownParticipant
 from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
@@ -34,13 +34,13 @@ from server.views.trial_parts import TrialParts
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
-SIDES = get_args(Side)
 # Notes that a page without scripts gets through its URL; all others follow from the state.
-NOTES: tuple[Note, ...] = ("timed_out", "not_taken")
+NOTES: tuple[Note, ...] = ("timed_out", "not_taken", "incomplete")
 TRIAL = "participant/_trial.html"
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
-# The answer broke the study's rules, and nothing was stored.
+# The answer was incomplete or broke the study's rules, and nothing was stored.
+REFUSED: tuple[Note, ...] = ("not_taken", "incomplete")
 NOT_TAKEN = 422
 
 
@@ -147,15 +147,15 @@ def feedback(token: str) -> Reply:
 @pages.post("/p/<token>/answer")
 def answer(token: str) -> Reply:
     """Store the answer to the current question."""
-    side = request.form.get("side", "")
-    if side not in SIDES:
+    response = requests.response(request.form)
+    if response is None:
         abort(400)
     timings = requests.timings(request.form.get("timings", ""))
     stage = _or_unknown(
         lambda: g.served.service.answer(
             token,
             request.form.get("question", ""),
-            side,
+            response,
             _visit(),
             requests.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
@@ -209,7 +209,7 @@ def _next(stage: Screen) -> Reply:
     """The next page: a fragment for htmx, otherwise a redirect, so that reloading is safe."""
     if request.headers.get("HX-Request"):
         page = _page(stage)
-        return (page, NOT_TAKEN) if stage.note == "not_taken" and stage.trial else page
+        return (page, NOT_TAKEN) if stage.note in REFUSED and stage.trial else page
     # The second request of a double click comes from a page that the first has already replaced:
     # if nothing was refused, there is no other window to point out.
     if stage.kind == "elsewhere" and stage.note:
@@ -227,13 +227,13 @@ def _page(stage: Screen) -> str:
         "texts": settings.texts,
         "parts": parts,
         "upcoming": parts.to_load(stage.upcoming),
+        "partial": partial,
     }
     if partial and stage.kind in ("practice", "trial"):
         # The response to nearly every answer: without what Flask adds to other pages.
         return parts.title + current_app.jinja_env.get_template(TRIAL).render(context)
     return render_template(
         "participant/page.html",
-        partial=partial,
         display_items=g.served.display_items.by_number,
         map=_map() if stage.kind == "finished" else None,
         **context,

@@ -65,7 +65,9 @@ class SimulatedParticipant:
     def _answered(self) -> Screen:
         trial = self.stage.trial
         assert trial is not None
-        side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)
+        assert trial.anchor is not None
+        side = self._always or self._observer.answer(trial.anchor, *trial.options)
+        response = {"left": (0,), "right": (1,)}.get(side, side)
         rt = float(self._rng.lognormal(np.log(self._rt), 0.4))
         onset = self.service.clock()
         self._wait(rt)
@@ -75,7 +77,7 @@ class SimulatedParticipant:
         return self.service.answer(
             self.token,
             trial.token,
-            side,
+            response,
             self.stage.visit,
             rt,
             timings,  # type: ignore[arg-type]
