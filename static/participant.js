@@ -282,7 +282,7 @@ const lore = (() => {
       onset_at: rounded(performance.timeOrigin + trial.onset),
       response_at: rounded(performance.timeOrigin + time),
       away: trial.away.map(({ what, from, to }) => [what, rounded(from), rounded(to)]),
-      background: backgrounded(),
+      background: background(),
       viewport: [innerWidth, innerHeight, devicePixelRatio],
       pointer: gesture?.kind || "",
       ...(Object.keys(trial.played).length && { played: trial.played }),
