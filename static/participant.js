@@ -136,7 +136,7 @@ const lore = (() => {
   function prepare(media, now) {
     const { form } = now;
     const option = media.closest(".option");
-    const side = option ? option.dataset.option || option.querySelector("[name=side]").value : "anchor";
+    const side = option ? option.querySelector("[name=side]")?.value || option.dataset.option : "anchor";
     const button = media.parentElement.querySelector(".play");
     const finished = () => {
       now.played[side] = (now.played[side] || 0) + 1;

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from lore_active.questions.kinds import TRIPLET
-from server.collection.assignment import Issuer, Side, expected
+from server.collection.assignment import Issuer, positions
 from server.collection.entry import ExitKind, exit_of
 from server.collection.pace import Pace
 from server.collection.screens import Screen, TrialScreen
@@ -15,11 +14,11 @@ from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
 from server.store.database import Connection
+from server.store.questions import Issued
 from server.study.config import LoadedStudy
 
 # Values of `break_done` that mean a page before the next question: the one between practice and the
 # actual trials, feedback on a practice question, and "take your time".
-SIDES = ("left", "right")
 NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN = -1, -2, -3
 
 
@@ -78,14 +77,10 @@ class Location:
             "practice" if slot < 0 else "trial",
             who.token,
             who.visit,
-            TrialScreen(
-                asked.token, TRIPLET, asked.anchor, (asked.left, asked.right), asked.purpose
-            ),
+            self._trial(asked),
             who.done,
             who.trials,
-            upcoming=tuple(
-                item for ahead in following for item in (ahead.anchor, ahead.left, ahead.right)
-            ),
+            upcoming=tuple(item for ahead in following for item in self._trial(ahead).items),
             minutes=minutes,
         )
 
@@ -93,21 +88,22 @@ class Location:
         """The practice question just answered, with the choice that most people make."""
         asked = questions.last_practice(c, who.id)
         assert asked is not None
-        side: Side = asked.side  # type: ignore[assignment]
+        assert asked.outcome is not None
         return replace(
             plain,
             kind="practice_feedback",
             done=self.practice_slot(who) - 1,
-            note=self._issuer.note(asked, side),
-            trial=TrialScreen(
-                asked.token,
-                TRIPLET,
-                asked.anchor,
-                (asked.left, asked.right),
-                asked.purpose,
-                _positions(side),
-                _positions(expected(asked)),
+            note=self._issuer.note(asked.slot, asked.outcome, asked.known, asked.chosen),
+            trial=replace(
+                self._trial(asked),
+                chosen=positions(asked, asked.chosen),
+                expected=positions(asked, asked.known),
             ),
+        )
+
+    def _trial(self, asked: Issued) -> TrialScreen:
+        return TrialScreen(
+            asked.token, self._issuer.kind, asked.anchor, asked.options, asked.purpose
         )
 
     def exit(self, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:
@@ -132,10 +128,6 @@ class Location:
     def undecided(self, who: Participant) -> bool:
         """Whether a participant who declined can still change their mind."""
         return who.stage == "declined" and not (self.declining_pays and who.finished_at)
-
-
-def _positions(side: Side | None) -> tuple[int, ...]:
-    return (SIDES.index(side),) if side in SIDES else ()
 
 
 def _state(c: Connection) -> store.StudyState:

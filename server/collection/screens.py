@@ -24,7 +24,7 @@ StageKind = Literal[
     "paused",
     "elsewhere",
 ]
-# Positions of the chosen options among those shown, in the order of choice.
+# Positions of the chosen options, in the order of choice.
 Response = tuple[int, ...] | Literal["skip", "timeout"]
 # Pages between questions, left by `Service.rest`.
 CONTINUED = ("practice_feedback", "ready", "break", "slow_down")
@@ -39,6 +39,8 @@ Note = Literal[
     "not_taken",
     "incomplete",
 ]
+# Notes on an answer that was not stored.
+REFUSED: tuple[Note, ...] = ("not_taken", "incomplete")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class TrialScreen:
     purpose: str
     chosen: tuple[int, ...] | None = None
     expected: tuple[int, ...] | None = None
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """All items shown."""
+        return self.options if self.anchor is None else (self.anchor, *self.options)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection import simulated
-from server.collection.screens import Note, Rejected, Screen
+from server.collection.screens import REFUSED, Note, Rejected, Screen
 from server.collection.service import QuestionNotFound, UnknownParticipant
 from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
@@ -35,12 +35,11 @@ from server.views.trial_parts import TrialParts
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
 # Notes that a page without scripts gets through its URL; all others follow from the state.
-NOTES: tuple[Note, ...] = ("timed_out", "not_taken", "incomplete")
+NOTES: tuple[Note, ...] = ("timed_out", *REFUSED)
 TRIAL = "participant/_trial.html"
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
 # The answer was incomplete or broke the study's rules, and nothing was stored.
-REFUSED: tuple[Note, ...] = ("not_taken", "incomplete")
 NOT_TAKEN = 422
 
 

@@ -72,8 +72,7 @@ class TrialParts:
 
     def played(self, trial: TrialScreen) -> bool:
         """Whether an item of a question has to be played."""
-        shown = trial.options if trial.anchor is None else (trial.anchor, *trial.options)
-        return any(self._items[number].kind in PLAYED for number in shown)
+        return any(self._items[number].kind in PLAYED for number in trial.items)
 
     def to_load(self, numbers: tuple[int, ...]) -> str:
         """URLs of the files to load ahead, separated by spaces."""

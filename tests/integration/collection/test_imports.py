@@ -329,8 +329,8 @@ def test_one_studys_exports_are_anothers_imported_answers(desk, tmp_path, form):
     desk.control.exclude("test", 2, "one key")
     run("export", desk.folder, "--format", form, "--out", tmp_path / "out", "--without-excluded")
     wanted = desk.rows(
-        "SELECT q.anchor, CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
-        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END FROM answers a "
+        "SELECT q.anchor, a.chosen ->> 0, "
+        "q.options ->> (a.chosen ->> 0 = q.options ->> 0) FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch', 'practice') "
         "AND q.participant = 1 ORDER BY a.seq"
     )
