@@ -73,9 +73,7 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
 def _worded(settings: Study) -> Study:
     """Give a study the texts of its kind, and the question if it has none of its own."""
     kind = kind_of(settings.trial)
-    question = settings.trial.question
-    if not question.strip():
-        question = default_question(kind)
+    question = settings.trial.question or default_question(kind)
     return replace(
         settings,
         trial=replace(settings.trial, question=question),
