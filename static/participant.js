@@ -4,14 +4,19 @@
 const lore = (() => {
   document.documentElement.classList.add("js");
 
-  const KEYS = { ArrowLeft: "left", 1: "left", ArrowRight: "right", 2: "right", 3: "skip" };
+  // The row of digits, by place and by character: some keyboards have digits only with Shift.
+  const CODES = [..."1234567890"].map((digit) => `Digit${digit}`).concat("Minus", "Equal");
+  const DIGITS = [..."1234567890-="];
+  const ARROWS = { ArrowLeft: "left", ArrowRight: "right" };
+  const CHOICES = "button:is([name=side], [name=chosen], [aria-pressed])";
   const SETTLING = 200; // a press this soon after onset was meant for the previous page
   const TOGETHER = 1000; // maximum time between the clicks of a double click, or a press and its click
   const MEDIA_TIMEOUT = 8000;
   const TRIES = 3;
   const ANSWERABLE = ".trial:not(.answered)";
   const MAX_AWAY = 50;
-  const PENDING = "lore-pending";
+  const MAX_CLICKS = 100;
+  const PENDING = "lore-answer";
   const preloaded = new Map(); // images of the next trial, referenced so that they stay decoded
 
   let trial = null; // state of the trial on the page
@@ -61,7 +66,7 @@ const lore = (() => {
   }
 
   async function present(form) {
-    const now = { form, failed: [], played: {}, away: [], since: {}, onset: null };
+    const now = { form, failed: [], played: {}, clicks: [], away: [], since: {}, onset: null };
     trial = now;
     form.dataset.state = "loading";
     const blank = wait(Number(form.dataset.interval || 0));
@@ -97,7 +102,7 @@ const lore = (() => {
       // The time limit does not run while the page is hidden.
       if (!document.hidden) left -= time - last;
       last = time;
-      if (left <= 0) submit(now.form, "timeout", { time, began: Infinity, kind: "clock" });
+      if (left <= 0) submit(now.form, [["side", "timeout"]], { time, began: Infinity, kind: "clock" });
       else setTimeout(tick, Math.min(left, 250));
     };
     tick();
@@ -130,7 +135,8 @@ const lore = (() => {
 
   function prepare(media, now) {
     const { form } = now;
-    const side = media.closest(".option")?.querySelector("[name=side]").value || "anchor";
+    const option = media.closest(".option");
+    const side = option ? option.querySelector("[name=side]")?.value || option.dataset.option : "anchor";
     const button = media.parentElement.querySelector(".play");
     const finished = () => {
       now.played[side] = (now.played[side] || 0) + 1;
@@ -162,26 +168,61 @@ const lore = (() => {
 
   // ---- answering ----
 
-  function submit(form, side, how) {
-    let button = form.querySelector(`[name=side][value=${side}]`);
-    if (!button && side === "timeout") {
-      button = form.appendChild(document.createElement("button"));
-      Object.assign(button, { name: "side", value: side, hidden: true });
-      form.dataset.state = "open";
-    }
-    if (!button) return;
+  // An answer is a list of fields: one side, or the positions of the chosen options.
+  function submit(form, answer, how) {
+    const [name, value] = answer[0];
+    const button = answer.length === 1 && form.querySelector(`button[name=${name}][value="${value}"]`);
+    if (!button) fill(form, answer);
+    form.dataset.state = "open";
     gesture = how;
-    form.requestSubmit(button);
+    form.requestSubmit(button || null);
+  }
+
+  function fill(form, answer) {
+    form.querySelectorAll("input[name=chosen]").forEach((field) => field.remove());
+    for (const [name, value] of answer)
+      form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+  }
+
+  function answerOf(form, button) {
+    if (button?.name) return [[button.name, button.value]];
+    const fields = [...form.querySelectorAll("input:is([name=side], [name=chosen])")];
+    const side = fields.filter((field) => field.name === "side");
+    return (side.length ? side : fields).map((field) => [field.name, field.value]);
+  }
+
+  const enough = (form, answer) =>
+    answer[0]?.[0] === "side" || answer.length === Number(form.dataset.pick || 1);
+
+  function meant({ key, code }, form) {
+    if (!form.dataset.options && ARROWS[key]) return form.querySelector(`[value=${ARROWS[key]}]`);
+    const place = CODES.includes(code) ? CODES.indexOf(code) : DIGITS.indexOf(key);
+    return form.querySelectorAll(CHOICES)[place];
   }
 
   document.addEventListener("keydown", (event) => {
-    const side = KEYS[event.key];
     const busy = event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
-    if (!trial || !side || busy || !trial.form.isConnected) return;
+    if (!trial || busy || !trial.form.isConnected) return;
+    const button = meant(event, trial.form);
+    if (!button) return;
     event.preventDefault();
     if (event.repeat || trial.form.dataset.state !== "open") return;
-    submit(trial.form, side, { time: event.timeStamp, began: event.timeStamp, kind: "key" });
+    gesture = { time: event.timeStamp, began: event.timeStamp, kind: "key" };
+    if (button.type === "submit") trial.form.requestSubmit(button);
+    else lore.toggle(button);
   });
+
+  function confirm(form, { timeStamp }) {
+    gesture = { time: timeStamp, began: timeStamp, kind: "key" };
+    form.requestSubmit();
+  }
+
+  // One of several choices, with its time; one that was meant for the previous page does not count.
+  function counts(position) {
+    if (!trial || tooEarly(trial.form)) return false;
+    if (trial.clicks.length < MAX_CLICKS) trial.clicks.push([position, rounded(gesture.time - trial.onset)]);
+    return true;
+  }
 
   // In the capture phase, before any other listener.
   const first = (kinds, act) => kinds.forEach((kind) => addEventListener(kind, act, true));
@@ -208,10 +249,15 @@ const lore = (() => {
     const early = answering ? tooEarly(form) : gesture?.began < shown + SETTLING;
     if (form.dataset.state === "sent" || early) return ignore(event);
     if (answering) {
+      const answer = answerOf(form, event.submitter);
+      if (!enough(form, answer)) {
+        ignore(event);
+        return lore.remind?.(form);
+      }
       form.elements.timings.value ||= JSON.stringify(measured());
       event.submitter?.setAttribute("data-chosen", "");
       playables(form).forEach((media) => media.pause());
-      remember(form, event.submitter?.value);
+      remember(form, answer);
     }
     form.dataset.state = "sent";
   });
@@ -226,19 +272,21 @@ const lore = (() => {
   const tooEarly = (form) =>
     form.dataset.state !== "open" || (gesture && gesture.began < trial.onset + settled(form));
 
+  const rounded = (value) => Math.round(value * 10) / 10;
+
   function measured() {
     const time = gesture?.time ?? performance.now();
-    const round = (value) => Math.round(value * 10) / 10;
     ["blur", "hidden"].forEach((what) => back(what, time));
     return {
-      rt_ms: round(time - trial.onset),
-      onset_at: round(performance.timeOrigin + trial.onset),
-      response_at: round(performance.timeOrigin + time),
-      away: trial.away.map(({ what, from, to }) => [what, round(from), round(to)]),
+      rt_ms: rounded(time - trial.onset),
+      onset_at: rounded(performance.timeOrigin + trial.onset),
+      response_at: rounded(performance.timeOrigin + time),
+      away: trial.away.map(({ what, from, to }) => [what, rounded(from), rounded(to)]),
       background: background(),
       viewport: [innerWidth, innerHeight, devicePixelRatio],
       pointer: gesture?.kind || "",
       ...(Object.keys(trial.played).length && { played: trial.played }),
+      ...(trial.clicks.length && { clicks: trial.clicks }),
       ...(trial.failed.length && { failed: trial.failed }),
     };
   }
@@ -266,10 +314,10 @@ const lore = (() => {
   );
 
   // An answer that was not acknowledged before the page was closed is sent when it is reopened.
-  function remember(form, side) {
+  function remember(form, answer) {
     const { question, timings } = form.elements;
     try {
-      sessionStorage.setItem(PENDING, JSON.stringify([question.value, side, timings.value]));
+      sessionStorage.setItem(PENDING, JSON.stringify([question.value, answer, timings.value]));
     } catch {} // storage may be forbidden inside a frame
   }
   function recall() {
@@ -283,7 +331,6 @@ const lore = (() => {
     const pending = recall();
     if (pending?.[0] !== form.elements.question.value) return;
     form.elements.timings.value = pending[2];
-    form.dataset.state = "open";
     submit(form, pending[1], null);
   }
 
@@ -304,6 +351,7 @@ const lore = (() => {
       const note = stage.querySelector(".answered .note");
       document.getElementById("announcement").textContent = note?.textContent || "";
     }
+    if (form) lore.prepare?.(form);
     if (form) present(form);
     else setTimeout((part) => part?.setAttribute("data-settled", ""), SETTLING, stage.firstElementChild);
   }
@@ -313,6 +361,7 @@ const lore = (() => {
   // A page from the back/forward cache may show a trial that has been answered.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-  // `reconnect` is replaced by connection.js; without it, loading is retried after a second.
-  return { decodedImage, reconnect: () => wait(1000) };
+  // `reconnect` is replaced by connection.js; without it, loading is retried after a second. grid.js
+  // adds what questions of several options need.
+  return { decodedImage, fill, confirm, counts, reconnect: () => wait(1000) };
 })();

@@ -184,6 +184,15 @@ MEANINGS: dict[str, str] = {
     "texts.anchor_label": "Name of the anchor, for screen readers.",
     "texts.left_label": "Name of the left option, for screen readers.",
     "texts.right_label": "Name of the right option, for screen readers.",
+    "texts.option_label": "Name of an option of other kinds than triplets, for screen readers; "
+    "{number} is replaced by 1, 2, …",
     "texts.image_name": "Name of an image without alt text or label; {letter} is replaced by A, B "
-    "or C.",
+    "or C, for options of other kinds than triplets by their number.",
+    "texts.chosen_count": "How many options are chosen, where several are; {chosen} and {pick} are "
+    "replaced by numbers.",
+    "texts.place": "Place of an option in a ranking, for screen readers and for pages without "
+    "JavaScript; {place} is replaced by a number.",
+    "texts.undo_first": "Note on choosing more options than asked for.",
+    "texts.incomplete": "Note after an answer with too few or too many options; {pick} is replaced "
+    "by a number.",
 }

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 from lore_active.questions.kinds import FIXED, MAX_OPTIONS, MIN_OPTIONS, Kind
 from server.study.config import Trial
+from server.study.texts import NUMBERS
 
 Contradiction = tuple[str, str, str]
-NUMBERS = (
-    *("no", "one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven"),
-)
 # By kind; {pick} is the number of options to be picked, and other kinds with one pick are worded
 # like a choice.
 QUESTIONS = {

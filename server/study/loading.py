@@ -17,6 +17,7 @@ from server.study.items.stimuli import read_items
 from server.study.kinds import default_question, item_problems, kind_problems
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import InvalidStudy, Problem, shown
+from server.study.texts import texts_for
 
 __all__ = ["InvalidStudy", "Problem", "check", "load"]
 
@@ -64,17 +65,20 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
     if problems:
         return None, problems
     study = LoadedStudy(
-        home, home.name, _with_question(settings.study), tuple(items), catches, settings.given
+        home, home.name, _worded(settings.study), tuple(items), catches, settings.given
     )
     return study, problems
 
 
-def _with_question(settings: Study) -> Study:
-    """Give a study without a question of its own that of its kind."""
-    if settings.trial.question:
-        return settings
-    question = default_question(kind_of(settings.trial))
-    return replace(settings, trial=replace(settings.trial, question=question))
+def _worded(settings: Study) -> Study:
+    """Give a study the texts of its kind, and the question if it has none of its own."""
+    kind = kind_of(settings.trial)
+    question = settings.trial.question or default_question(kind)
+    return replace(
+        settings,
+        trial=replace(settings.trial, question=question),
+        texts=texts_for(settings.texts, kind),
+    )
 
 
 def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
+
+from lore_active.questions.kinds import Kind
 
 
 class Texts(Struct, forbid_unknown_fields=True, frozen=True):
@@ -119,4 +121,98 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
     anchor_label: str = "Compare with this"
     left_label: str = "Left"
     right_label: str = "Right"
+    option_label: str = "Option {number}"
     image_name: str = "Image {letter}"
+    chosen_count: str = "{chosen} of {pick} chosen"
+    place: str = "Place {place}"
+    undo_first: str = "To choose another one, undo one first."
+    incomplete: str = "Please choose {pick} different ones, then continue."
+
+
+NUMBERS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+# Texts of kinds with several options that name numbers, and nothing else in braces.
+WORDED = ("instructions", "example", "not_taken")
+NO_RIGHT = (
+    "There are no right or wrong answers: we are interested in how things seem to you.\n\n"
+    "Your answers and your response times are stored without your name. You may stop at "
+    "any time by closing this page."
+)
+FIRST_IMPRESSION = "\n\nGo with your first impression; each answer should take only a few seconds."
+ONE = {
+    "how_to_answer": "Click the one you choose, or press its number.",
+    "not_taken": "That answer could not be accepted and was not stored. Please choose one.",
+    "slow_down": "Your last answers were very fast. There is no hurry: please look at all the "
+    "items before you choose.",
+    "practice_wrong": "Most people choose the one marked here.",
+    "incomplete": "Please choose one.",
+}
+SEVERAL = ONE | {
+    "how_to_answer": "Click the ones you choose, or press their numbers; again, to undo a choice. "
+    "Then click Continue or press Enter.",
+    "how_to_answer_touch": "Tap the ones you choose; tap one again to undo it. Then tap Continue.",
+    "not_taken": "That answer could not be accepted and was not stored. Please choose {pick}.",
+    "practice_right": "Yes, that is what most people choose.",
+    "practice_wrong": "Most people choose what is marked here.",
+    "practice_skipped": "That's fine if you really can't tell. Most people choose what is marked "
+    "here.",
+    "practice_timed_out": "You ran out of time on that one. Most people choose what is marked "
+    "here.",
+    "incomplete": "Please choose {pick} different ones, then continue.",
+}
+CHOOSE = {
+    "consent": f"You will be asked which of several things are most like another one. {NO_RIGHT}",
+    "instructions": "Each time you will see one item and {options} others. Choose the {pick} that "
+    f"are most like the first, in any order.{FIRST_IMPRESSION}",
+    "example": "Example of a question: one item and {options} others, of which {pick} are chosen.",
+}
+CHOOSE_ONE = {
+    "consent": f"You will be asked which of several things is most like another one. {NO_RIGHT}",
+    "instructions": "Each time you will see one item and {options} others. Choose the one that is "
+    f"most like the first.{FIRST_IMPRESSION}",
+    "example": "Example of a question: one item and {options} others, one of which is chosen.",
+}
+RANK = {
+    "consent": CHOOSE["consent"],
+    "instructions": "Each time you will see one item and {options} others. Choose the {pick} that "
+    "are most like the first, beginning with the most similar one. Their places are shown as "
+    f"numbers.{FIRST_IMPRESSION}",
+    "example": "Example of a question: one item and {options} others, of which {pick} are chosen, "
+    "with their places as numbers.",
+}
+ODD = {
+    "consent": f"You will be asked which of three things is least like the other two. {NO_RIGHT}",
+    "instructions": "Each time you will see three items. Choose the one that is least like the "
+    f"other two.{FIRST_IMPRESSION}",
+    "example": "Example of a question: three items; the one that differs is chosen.",
+}
+
+
+def kind_texts(kind: Kind) -> dict[str, str]:
+    """Return the default texts of a kind of question that differ from those of triplets."""
+    if kind.name == "triplet":
+        return {}
+    if kind.name == "odd-one-out":
+        own = ONE | ODD
+    elif kind.pick == 1:
+        own = ONE | CHOOSE_ONE
+    else:
+        own = SEVERAL | (RANK if kind.ordered else CHOOSE)
+    pick, options = NUMBERS[kind.pick], NUMBERS[kind.options]
+    worded = {name: own[name].format(pick=pick, options=options) for name in WORDED}
+    return own | worded
+
+
+def texts_for(texts: Texts, kind: Kind) -> Texts:
+    """Replace texts that are as the default for triplets by the default for this kind."""
+    own = {
+        name: text
+        for name, text in kind_texts(kind).items()
+        if getattr(texts, name) == getattr(DEFAULTS, name)
+    }
+    return structs.replace(texts, **own)
+
+
+DEFAULTS = Texts()

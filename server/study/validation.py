@@ -7,10 +7,11 @@ import string
 from collections.abc import Iterator
 
 from lore_active.stopping.sensitivity import MAX_SHARE, MIN_SHARE
-from server.study.config import Study
+from server.study.config import Study, kind_of
 from server.study.kinds import kind_problems
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
+from server.study.texts import Texts, texts_for
 
 MAX_SPECIAL = 0.5
 # Texts with placeholders.
@@ -19,6 +20,10 @@ PLACEHOLDERS = {
     "minutes_left": ("minutes",),
     "returning": ("seconds",),
     "image_name": ("letter",),
+    "option_label": ("number",),
+    "chosen_count": ("chosen", "pick"),
+    "place": ("place",),
+    "incomplete": ("pick",),
     "map_nearest": ("item", "other"),
 }
 # Less is too short to read the page and cancel.
@@ -36,6 +41,7 @@ NEVER_EMPTY = (
     "error_title", "back", "example", "how_to_answer", "how_to_answer_touch", "your_choice",
     "usual_choice", "slow_down_title", "copy", "copied", "copy_failed", "returning", "stay",
     "debrief_title", "map_title", "map_list", "map_nearest", "changed_mind", "leave", "image_name",
+    "option_label", "chosen_count", "place", "undo_first", "incomplete",
 )
 # fmt: on
 # The host is fixed: an entry parameter, which anyone can forge, must not choose it.
@@ -84,7 +90,7 @@ def _unfinished(study: Study) -> Iterator[str]:
         if gaps:
             first = f"{len(gaps)} places, the first of them {gaps[0]}" if gaps[1:] else gaps[0]
             yield f"{FILE}: {key} still has something to fill in: {first}."
-    defaults = Study(title=study.title).texts
+    defaults = texts_for(Texts(), kind_of(study.trial))
     english = [
         key
         for key, text in texts.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import Flask, Response, request, url_for
 
-from server.study.config import LIGHT_GREY
+from server.study.config import LIGHT_GREY, kind_of
 from server.study.contrast import palette
 
 # For URLs that change with their content.
@@ -30,7 +30,9 @@ def install(app: Flask) -> None:
             versions[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()[:10]
         return url_for("static", filename=name, v=versions[name])
 
-    app.jinja_env.globals.update(asset=asset, palette=palette, LIGHT_GREY=LIGHT_GREY)
+    app.jinja_env.globals.update(
+        asset=asset, palette=palette, kind_of=kind_of, LIGHT_GREY=LIGHT_GREY
+    )
     app.after_request(_caching(compressed))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import (
     Blueprint,
+    Response,
     abort,
     current_app,
     g,
@@ -18,11 +19,10 @@ from flask import (
     send_file,
     url_for,
 )
-from flask.wrappers import Response as PageResponse
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection import simulated
-from server.collection.screens import REFUSED, Note, Rejected, Response, Screen
+from server.collection.screens import REFUSED, Note, Rejected, Screen
 from server.collection.service import QuestionNotFound, UnknownParticipant
 from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
@@ -34,18 +34,12 @@ from server.views.trial_parts import TrialParts
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
-RESPONSES: dict[str, Response] = {
-    "left": (0,),
-    "right": (1,),
-    "skip": "skip",
-    "timeout": "timeout",
-}
 # Notes that a page without scripts gets through its URL; all others follow from the state.
 NOTES: tuple[Note, ...] = ("timed_out", *REFUSED)
 TRIAL = "participant/_trial.html"
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
-# The answer broke the study's rules, and nothing was stored.
+# The answer was incomplete or broke the study's rules, and nothing was stored.
 NOT_TAKEN = 422
 
 
@@ -152,16 +146,15 @@ def feedback(token: str) -> Reply:
 @pages.post("/p/<token>/answer")
 def answer(token: str) -> Reply:
     """Store the answer to the current question."""
-    picked = request.form.getlist("chosen", type=int)
-    response: Response | None = RESPONSES.get(request.form.get("side", ""))
-    if response is None and not picked:
+    response = requests.response(request.form)
+    if response is None:
         abort(400)
     timings = requests.timings(request.form.get("timings", ""))
     stage = _or_unknown(
         lambda: g.served.service.answer(
             token,
             request.form.get("question", ""),
-            response or tuple(picked),
+            response,
             _visit(),
             requests.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
@@ -171,19 +164,19 @@ def answer(token: str) -> Reply:
 
 
 @pages.get("/surroundings.css")
-def surroundings() -> PageResponse:
+def surroundings() -> Response:
     """Colours that match the study's background; the URL changes with it."""
     colours = asdict(palette(g.served.study.settings.trial.background))
     rules = [f"color-scheme: only {colours.pop('scheme')}"]
     rules += [f"--{name.replace('_', '-')}: {value}" for name, value in colours.items()]
-    response = PageResponse(f":root {{ {'; '.join(rules)} }}\n", mimetype="text/css")
+    response = Response(f":root {{ {'; '.join(rules)} }}\n", mimetype="text/css")
     if "v" in request.args:
         response.headers["Cache-Control"] = KEPT
     return response
 
 
 @pages.get("/stimulus/<name>")
-def stimulus(name: str) -> PageResponse:
+def stimulus(name: str) -> Response:
     """An item's file, under a name that reveals nothing about it."""
     if name not in g.served.display_items.files:
         abort(404)
@@ -233,13 +226,13 @@ def _page(stage: Screen) -> str:
         "texts": settings.texts,
         "parts": parts,
         "upcoming": parts.to_load(stage.upcoming),
+        "partial": partial,
     }
     if partial and stage.kind in ("practice", "trial"):
         # The response to nearly every answer: without what Flask adds to other pages.
         return parts.title + current_app.jinja_env.get_template(TRIAL).render(context)
     return render_template(
         "participant/page.html",
-        partial=partial,
         display_items=g.served.display_items.by_number,
         map=_map() if stage.kind == "finished" else None,
         **context,

@@ -9,6 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from server.study.items.positions import read_positions
+from server.study.samples.template import Sample
 from server.study.samples.template import write_study as write_sample
 from tests.browser.conftest import FLAGS, find_chromium
 from tests.browser.participant_pages import Walk
@@ -77,7 +78,7 @@ class Album:
 
 
 def studies(home: Path, chromium: Browser) -> list[Path]:
-    """What the pictures show: colours, words on either side, sounds, films, Arabic."""
+    """What the pictures show: colours, words on either side, sounds, films, Arabic, grids."""
     colours = home / "colours"
     write_sample(colours, "colours", 3)
     toml = (colours / "study.toml").read_text()
@@ -114,7 +115,26 @@ def studies(home: Path, chromium: Browser) -> list[Path]:
     (foods / "study.toml").write_text(_set(toml, "debrief", DEBRIEF))
     quick = write_study(home / "quick", "[session]\npractice = 0\nbreak_every = 0\n")
     films_ = write_media_study(home / "films", moving, SHORT)
-    return [colours, tastes, tones, films_, arabic, foods, quick]
+    grids = [
+        grid_study(home / name, *kind)
+        for name, *kind in (
+            ("ranking", "colours", "rank", 8, 2),
+            ("choosing", "foods", "choose", 6, 2),
+            ("odd", "colours", "odd-one-out", 0, 0),
+            ("twelve", "colours", "choose", 12, 3),
+        )
+    ]
+    return [colours, tastes, tones, films_, arabic, foods, quick, *grids]
+
+
+def grid_study(folder: Path, sample: Sample, kind: str, options: int, pick: int) -> Path:
+    write_sample(folder, sample, 3)
+    toml = (folder / "study.toml").read_text()
+    for key, value in (("kind", f'"{kind}"'), ("options", str(options)), ("pick", str(pick)),
+                       ("question", '""'), ("practice", str(int(kind == "rank")))):  # fmt: skip
+        toml = _set(toml, key, value)
+    (folder / "study.toml").write_text(toml)
+    return folder
 
 
 def _set(toml: str, key: str, value: str) -> str:
@@ -217,6 +237,31 @@ def other_trials(album: Album, server: LiveServer) -> None:
     trial("tastes", "22-offline", offline)
 
 
+def grids(album: Album, server: LiveServer) -> None:
+    walk = album.walk(f"{server.address}/s/ranking/")
+    walk.until("instructions")
+    album.take(walk.page, "23-instructions-rank")
+    for kind in ("practice", "trial"):
+        walk.until(kind)
+        for key in ("7", "2"):
+            walk.page.keyboard.press(key)
+        if kind == "trial":
+            album.take(walk.page, "24-trial-rank")
+        else:
+            walk.answer(lambda: walk.page.keyboard.press("Enter"))
+            album.take(walk.page, "24-practice-feedback-rank")
+    for study, name in (
+        ("choosing", "25-trial-choose"),
+        ("odd", "26-trial-odd-one-out"),
+        ("twelve", "27-trial-choose-twelve"),
+    ):
+        walk = album.walk(f"{server.address}/s/{study}/")
+        walk.until("trial")
+        if study != "odd":
+            walk.page.keyboard.press("3")
+        album.take(walk.page, name)
+
+
 def main() -> None:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         chromium = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
@@ -224,7 +269,7 @@ def main() -> None:
             clock = Clock()
             server = LiveServer(*studies(Path(home) / screen, chromium), clock=clock)
             album = Album(chromium, screen)
-            for part in (main_flow, turned_away, other_trials):
+            for part in (main_flow, turned_away, other_trials, grids):
                 part(album, server)
             for timed in (hurry, with_a_map):
                 timed(album, server, clock)

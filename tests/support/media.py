@@ -93,8 +93,12 @@ def write_media_study(
 
 
 def pictures(count: int = 5) -> dict[str, bytes]:
-    """Files of one colour each."""
-    return {f"hidden-name-{at}.png": patch(*HUES[at]) for at in range(count)}
+    """Files of one colour each: after the hues, darker ones."""
+    colours = [
+        [max(0, part - 45 * (at // len(HUES))) for part in HUES[at % len(HUES)]]
+        for at in range(count)
+    ]
+    return {f"hidden-name-{at}.png": patch(*colour) for at, colour in enumerate(colours)}
 
 
 def sounds(count: int = 4) -> dict[str, bytes]:

@@ -38,6 +38,15 @@ PAGES = {
 }
 
 
+# How many options participants choose in studies that do not ask triplets.
+PICKS = {"choose": 2, "rank": 3, "odd": 1, "heard": 2}
+
+
+def other_kind(name, options=0, pick=0):
+    """What to replace in the settings for another kind of question, and by what."""
+    return "skip = true", f'skip = true\nkind = "{name}"\noptions = {options}\npick = {pick}'
+
+
 class Visitor:
     """A participant without scripts: sends the forms that the pages hold."""
 
@@ -83,10 +92,15 @@ def walk(app, clock, study, collector):
         clock.wait(100)
         if kind == "consent":
             visitor.send(agreed="yes")
-        elif kind == "practice":
-            visitor.send(side=next(sides))
-        elif kind == "trial":
-            visitor.send(side="left")
+        elif kind in ("practice", "trial"):
+            side = next(sides) if kind == "practice" else "left"
+            pick = PICKS.get(study, 0)
+            if pick and side == "right":
+                # Too few are chosen: the question comes back with a note.
+                collector.take(f"{study}-incomplete", visitor.send(chosen="").page)
+            visitor.send(
+                **{"chosen": list(range(pick))} if pick and side != "skip" else {"side": side}
+            )
         elif kind == "feedback":
             visitor.send(text="fine")
         else:
@@ -138,9 +152,13 @@ def every_page(tmp_path, collected):  # noqa: F811
         write_media_study(tmp_path / "media", mixed, side),
         write_study(tmp_path / "bare", "[session]\ntrials = 1\npractice = 0\nfeedback = false\n"),
         write_study(tmp_path / "broken"),
+        write_study(tmp_path / "choose", TOML.replace(*other_kind("choose", 4, 2))),
+        write_study(tmp_path / "rank", TOML.replace(*other_kind("rank", 8, 3))),
+        write_media_study(tmp_path / "odd", mixed, TOML.replace(*other_kind("odd-one-out"))),
+        write_media_study(tmp_path / "heard", sounds(5), TOML.replace(*other_kind("choose", 3, 2))),
     ]
     app = create_app(folders, clock)
-    for study in ("words", "media", "bare"):
+    for study in ("words", "media", "bare", *PICKS):
         walk(app, clock, study, collector)
     others(app, clock, collector)
     for served in app.extensions["studies"].values():
