@@ -47,7 +47,9 @@ ARRAYS = {
 }
 FIT = {
     "n_objects": "number of items",
-    "n_triplets": "number of answers",
+    "n_triplets": "number of comparisons: of answers, unless trials carry several",
+    "n_trials": "number of trials",
+    "reading": "how trials of several comparisons were read; empty for comparisons",
     "rank": "number of dimensions",
     "lambda": "weight of the rank penalty",
     "objective": "objective function at the end",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lore_active.data.columns import AnswerTable, at_start
-from lore_active.data.comparisons import MAX_REPEATED, first_nearer, weights_of
+from lore_active.data.comparisons import MAX_REPEATED, first_nearer, identified, weights_of
 from lore_active.data.lookalikes import appearance, peculiar, unified
 from lore_active.data.values import is_number
 from lore_active.errors import InvalidTriplets
@@ -24,10 +24,15 @@ MAX_SAID = 20
 
 @dataclass(frozen=True)
 class Matched:
-    """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched."""
+    """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched.
+
+    `trials` has the number of the trial of each row if some trials have several rows, and is empty
+    otherwise.
+    """
 
     rows: list[tuple[int, int, int]]
     by: Literal["name", "number"]
+    trials: tuple[int, ...] = ()
 
 
 def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Matched:
@@ -66,7 +71,12 @@ def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Match
         return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
 
     rows = _matched_rows(table, cells, find, count, by, hint)
-    return Matched(_weighted(table, rows), by)
+    times = _times(table, len(rows))
+    trials = _shared_trials(table, len(rows))
+    counted = [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
+    if trials:
+        trials = [one for one, count in zip(trials, times, strict=True) for _ in range(count)]
+    return Matched(counted, by, tuple(trials))
 
 
 def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
@@ -168,11 +178,17 @@ def _whole(cell: Any) -> int | None:
     return int(number) if number.is_integer() else None
 
 
-def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Repeat rows by their weights, which must be integers."""
+def _shared_trials(table: AnswerTable, count: int) -> list[int]:
+    """The number of the trial of each row; empty if each row is a trial of its own."""
+    trials = identified(table, count)[0].tolist()
+    return trials if len(set(trials)) < count else []
+
+
+def _times(table: AnswerTable, count: int) -> list[int]:
+    """How often each row counts: its weight, which must be an integer."""
     if table.weights is None:
-        return rows
-    weights = weights_of(table, None, len(rows)).tolist()
+        return [1] * count
+    weights = weights_of(table, None, count).tolist()
     for at, weight in enumerate(weights):
         if not weight.is_integer():
             raise InvalidTriplets(
@@ -183,4 +199,4 @@ def _weighted(table: AnswerTable, rows: list[tuple[int, int, int]]) -> list[tupl
             f"The weights of {table.name} add up to {sum(weights):.0f} answers, but at most "
             f"{MAX_REPEATED} are allowed."
         )
-    return [row for row, weight in zip(rows, weights, strict=True) for _ in range(int(weight))]
+    return [int(weight) for weight in weights]
