@@ -30,6 +30,7 @@ from server.comparison import drawing, text
 from server.comparison.run import chosen, verdict
 from server.comparison.run import compare as compared
 from server.exports.log import is_log
+from server.learning.comparisons import comparisons_of, trials_of
 from server.store import imports, journal
 
 
@@ -230,16 +231,12 @@ def _answers(path: Path, simulated: bool, label: str | None) -> tuple[Triplets, 
         )
     with opened(path) as (study, database, _):
         answers = database.read(journal.counted)
-        rows = [
+        trials = [
             *database.read(imports.counted),
-            *(
-                (answer.anchor, answer.nearer, answer.farther)
-                for answer in answers
-                if not answer.excluded
-            ),
+            *trials_of(study.kind, (answer for answer in answers if not answer.excluded)),
         ]
         labels = [item.key for item in study.items]
-        return as_triplets(rows, len(study.items), labels=labels), []
+        return comparisons_of(trials, len(study.items), labels), []
 
 
 @click.command(name="compare")

@@ -219,7 +219,9 @@ def _import_answers(
                 f"{path.name} has already been imported (SHA-256 {digest[:12]}). Remove it with "
                 "--undo first, or import it twice with --force."
             )
-        return None if dry_run else imports.add(c, digest, path.name, match.rows, now())
+        if dry_run:
+            return None
+        return imports.add(c, digest, path.name, match.rows, now(), match.trials)
 
     # A dry run must not create a database.
     if not dry_run or (folder / DATABASE).exists():

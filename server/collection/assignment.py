@@ -8,11 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from server.collection.screens import Note, Side
+from lore_active.questions.kinds import TRIPLET
+from lore_active.questions.pool_of_kinds import count_possible
+from server.collection.catches import own_question, passed, twin_question
+from server.collection.screens import Note, Response
 from server.store import collection, models, questions
 from server.store.collection import Participant
 from server.store.database import Connection
-from server.store.questions import Issued, NewQuestion
+from server.store.item_lists import Items
+from server.store.questions import Issued, NewQuestion, ReadyQuestion
 from server.study.config import LoadedStudy
 from server.study.schedule import REPEAT_LAG, schedule
 
@@ -25,6 +29,7 @@ class Issuer:
 
     def __init__(self, study: LoadedStudy) -> None:
         self.study = study
+        self.kind = study.kind
         self._known_seed: int | None = None
 
     def _seed(self, c: Connection) -> int:
@@ -49,7 +54,7 @@ class Issuer:
             asked = known.get(slot)
             if asked is None:
                 asked = self._lease_new(c, who, slot, now, expires)
-            elif asked.side is None and asked.expires_at <= now:
+            elif asked.outcome is None and asked.expires_at <= now:
                 questions.renew_lease(c, asked.id, expires)
                 asked = replace(asked, expires_at=expires)
             leased.append(asked)
@@ -63,37 +68,39 @@ class Issuer:
         if new is None:
             ready = questions.first_ready(c, who.id)
             if ready is not None:
-                questions.lease_ready(c, ready[0], who.id, slot, token, now, expires)
-                return Issued(*ready, None, who.id, slot, token, expires, now, None)
+                questions.lease_ready(c, ready.id, who.id, slot, token, now, expires)
+                return _issued(ready, (), who, slot, token, expires, now)
             new = self._random(c, who, slot, swap, "fallback")
         version = models.latest_version(c)
-        question = questions.lease_new(c, new, version, who.id, slot, token, now, expires)
-        return Issued(
-            *(question, new.purpose, new.anchor, new.left, new.right, new.nearer),
-            *(who.id, slot, token, expires, now, None),
-        )
+        number = questions.lease_new(c, new, version, who.id, slot, token, now, expires)
+        question = ReadyQuestion(number, new.purpose, new.anchor, new.options)
+        return _issued(question, new.known, who, slot, token, expires, now)
 
-    def takes(self, asked: Issued, side: Side, now: int) -> bool:
-        """Whether the study allows this answer; a time-out must agree with the server's clock."""
+    def refusal(self, asked: Issued, response: Response, now: int) -> Note:
+        """Why the study does not allow this answer; empty if it does.
+
+        A time-out must agree with the server's clock.
+        """
         rules = self.study.settings.trial
-        if side == "skip":
-            return rules.skip
-        if side == "timeout":
+        if response == "skip":
+            return "" if rules.skip else "not_taken"
+        if response == "timeout":
             waited = now - asked.served_at
             # A negative duration means that the clock was set back: it cannot refute the time-out.
             too_soon = 0 <= waited < CLOCK_TOLERANCE * rules.timeout_ms
-            return rules.timeout_ms > 0 and not too_soon
-        return True
+            return "" if rules.timeout_ms > 0 and not too_soon else "not_taken"
+        different = set(response) & set(range(len(asked.options)))
+        return "" if len(response) == len(different) == self.kind.pick else "incomplete"
 
-    def note(self, asked: Issued, side: Side) -> Note:
+    def note(self, slot: int, outcome: str, known: Items, chosen: Items) -> Note:
         """Name of the text with which the next page comments on an accepted answer."""
-        if asked.slot >= 0:
-            return "timed_out" if side == "timeout" else ""
-        if side == "skip":
+        if slot >= 0:
+            return "timed_out" if outcome == "timeout" else ""
+        if outcome == "skip":
             return "practice_skipped"
-        if side == "timeout":
+        if outcome == "timeout":
             return "practice_timed_out"
-        return "practice_right" if side == expected(asked) else "practice_wrong"
+        return "practice_right" if passed(known, chosen) else "practice_wrong"
 
     def _scheduled(
         self, c: Connection, who: Participant, slot: int
@@ -116,38 +123,32 @@ class Issuer:
     def _known(
         self, seed: int, who: Participant, slot: int, swap: bool, purpose: str
     ) -> NewQuestion:
-        """A question with a known answer: the study's own, or one with the anchor as an option."""
+        """A question with a known answer: the study's own, or one about an item and itself."""
         rng = _rng(seed, who.id, slot)
         catches = self.study.catches
         if catches:
             # Each participant cycles through all of them, in an individual order.
             order = np.random.default_rng([seed, who.id, 1]).permutation(len(catches))
-            catch = catches[int(order[slot % len(catches)])]
-            anchor, nearer, farther = catch.anchor, catch.nearer, catch.farther
+            question = own_question(self.study, catches[int(order[slot % len(catches)])], rng)
         else:
-            anchor, farther = (int(item) for item in rng.choice(len(self.study.items), 2, False))
-            nearer = anchor
-        left, right = (farther, nearer) if swap else (nearer, farther)
+            question = twin_question(self.study, rng)
+        options = question.options
+        if self.kind == TRIPLET and swap:
+            options = options[::-1]
         return NewQuestion(
-            "schedule", purpose, anchor, left, right, nearer, None, None, f"{seed}/{who.id}/{slot}"
+            *("schedule", purpose, question.anchor, options, question.known),
+            *(None, None, f"{seed}/{who.id}/{slot}"),
         )
 
     def _repeat(self, c: Connection, seed: int, who: Participant, slot: int) -> NewQuestion | None:
-        """One of the participant's earlier questions, sides swapped; None if there is none."""
+        """One of the participant's earlier questions, in reverse order; None if there is none."""
         candidates = questions.repeatable(c, who.id, slot - REPEAT_LAG)
         if not candidates:
             return None
         old = candidates[int(_rng(seed, who.id, slot).integers(len(candidates)))]
         return NewQuestion(
-            "schedule",
-            "repeat",
-            old[1],
-            old[3],
-            old[2],
-            None,
-            old[0],
-            None,
-            f"{seed}/{who.id}/{slot}",
+            *("schedule", "repeat", old.anchor, old.options[::-1], ()),
+            *(old.id, None, f"{seed}/{who.id}/{slot}"),
         )
 
     def _random(
@@ -156,34 +157,41 @@ class Issuer:
         """Draw uniformly from the questions that this participant has not had."""
         seed, count = self._seed(c), len(self.study.items)
         rng = _rng(seed, who.id, slot)
-        had = questions.count_had(c, who.id)
-        everything = count * (count - 1) * (count - 2) // 2
+        had, everything = questions.count_had(c, who.id), count_possible(count, self.kind)
         if had >= everything:
             # Every possible question has been asked.
             return self._known(seed, who, slot, swap, "catch")
         while True:
-            anchor, first, second = (int(item) for item in rng.choice(count, 3, replace=False))
-            if not questions.has_had(c, who.id, anchor, first, second):
+            items = tuple(rng.choice(count, self.kind.items, replace=False).tolist())
+            anchor, options = (items[0], items[1:]) if self.kind.has_anchor else (None, items)
+            if not questions.has_had(c, who.id, anchor, options):
                 break
-        left, right = sorted((first, second), reverse=swap)
+        if self.kind == TRIPLET:
+            # Each side is as often on the left.
+            options = tuple(sorted(options, reverse=swap))
         return NewQuestion(
-            origin,
-            "random",
-            anchor,
-            left,
-            right,
-            None,
-            None,
-            1.0 / (everything - had),
+            *(origin, "random", anchor, options, (), None, 1.0 / (everything - had)),
             f"{seed}/{who.id}/{slot}",
         )
 
 
-def expected(asked: Issued) -> Side | None:
-    """The side of the known answer; None if the question has none."""
-    if asked.nearer is None:
-        return None
-    return "left" if asked.nearer == asked.left else "right"
+def _issued(
+    question: ReadyQuestion,
+    known: Items,
+    who: Participant,
+    slot: int,
+    token: str,
+    expires: int,
+    now: int,
+) -> Issued:
+    """A question that was leased just now."""
+    shown = (question.id, question.purpose, question.anchor, question.options, known)
+    return Issued(*shown, who.id, slot, token, expires, now, None, ())
+
+
+def positions(asked: Issued, items: Sequence[int]) -> tuple[int, ...]:
+    """Positions of items among the options of a question."""
+    return tuple(asked.options.index(item) for item in items)
 
 
 def _rng(seed: int, number: int, slot: int) -> np.random.Generator:

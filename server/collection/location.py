@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from server.collection.assignment import Issuer, expected
+from server.collection.assignment import Issuer, positions
 from server.collection.entry import ExitKind, exit_of
 from server.collection.pace import Pace
-from server.collection.screens import Screen, Side, TrialScreen
+from server.collection.screens import Screen, TrialScreen
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
 from server.store.database import Connection
+from server.store.questions import Issued
 from server.study.config import LoadedStudy
 
 # Values of `break_done` that mean a page before the next question: the one between practice and the
@@ -76,12 +77,10 @@ class Location:
             "practice" if slot < 0 else "trial",
             who.token,
             who.visit,
-            TrialScreen(asked.token, asked.anchor, asked.left, asked.right, asked.purpose),
+            self._trial(asked),
             who.done,
             who.trials,
-            upcoming=tuple(
-                item for ahead in following for item in (ahead.anchor, ahead.left, ahead.right)
-            ),
+            upcoming=tuple(item for ahead in following for item in self._trial(ahead).items),
             minutes=minutes,
         )
 
@@ -89,21 +88,22 @@ class Location:
         """The practice question just answered, with the choice that most people make."""
         asked = questions.last_practice(c, who.id)
         assert asked is not None
-        side: Side = asked.side  # type: ignore[assignment]
+        assert asked.outcome is not None
         return replace(
             plain,
             kind="practice_feedback",
             done=self.practice_slot(who) - 1,
-            note=self._issuer.note(asked, side),
-            trial=TrialScreen(
-                asked.token,
-                asked.anchor,
-                asked.left,
-                asked.right,
-                asked.purpose,
-                side,
-                expected(asked),
+            note=self._issuer.note(asked.slot, asked.outcome, asked.known, asked.chosen),
+            trial=replace(
+                self._trial(asked),
+                chosen=positions(asked, asked.chosen),
+                expected=positions(asked, asked.known),
             ),
+        )
+
+    def _trial(self, asked: Issued) -> TrialScreen:
+        return TrialScreen(
+            asked.token, self._issuer.kind, asked.anchor, asked.options, asked.purpose
         )
 
     def exit(self, kind: ExitKind, entry: Mapping[str, str]) -> tuple[str, str]:

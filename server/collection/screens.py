@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lore_active.questions.kinds import Kind
+
 StageKind = Literal[
     "consent",
     "instructions",
@@ -22,7 +24,8 @@ StageKind = Literal[
     "paused",
     "elsewhere",
 ]
-Side = Literal["left", "right", "skip", "timeout"]
+# Positions of the chosen options, in the order of choice.
+Response = tuple[int, ...] | Literal["skip", "timeout"]
 # Pages between questions, left by `Service.rest`.
 CONTINUED = ("practice_feedback", "ready", "break", "slow_down")
 # Name of the text that comments on the previous answer.
@@ -34,23 +37,32 @@ Note = Literal[
     "practice_timed_out",
     "timed_out",
     "not_taken",
+    "incomplete",
 ]
+# Notes on an answer that was not stored.
+REFUSED: tuple[Note, ...] = ("not_taken", "incomplete")
 
 
 @dataclass(frozen=True)
 class TrialScreen:
     """A question on the page. Items are numbers; the form returns `token`.
 
-    `chosen` and `expected` are set only for feedback on a practice question.
+    `options` are in the order in which they are shown. `chosen` and `expected` are positions among
+    them, set only for feedback on a practice question; `chosen` is empty after a skip or time-out.
     """
 
     token: str
-    anchor: int
-    left: int
-    right: int
+    kind: Kind
+    anchor: int | None
+    options: tuple[int, ...]
     purpose: str
-    chosen: Side | None = None
-    expected: Side | None = None
+    chosen: tuple[int, ...] | None = None
+    expected: tuple[int, ...] | None = None
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """All items shown."""
+        return self.options if self.anchor is None else (self.anchor, *self.options)
 
 
 @dataclass(frozen=True)

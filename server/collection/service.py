@@ -14,7 +14,7 @@ from server.collection.entry import external_name, session_of, tidy
 from server.collection.location import NOT_READY, PRACTICE_FEEDBACK, SLOW_DOWN, Location
 from server.collection.pace import Pace
 from server.collection.quota import Quota
-from server.collection.screens import Note, Rejected, Screen, Side, Welcome
+from server.collection.screens import REFUSED, Note, Rejected, Response, Screen, Welcome
 from server.store import collection as store
 from server.store import questions
 from server.store.collection import Participant
@@ -225,7 +225,7 @@ class Service:
         self,
         token: str,
         question: str,
-        side: Side,
+        response: Response,
         visit: int | None = None,
         rt_ms: float | None = None,
         timings: Mapping[str, Any] | None = None,
@@ -233,10 +233,11 @@ class Service:
         """Store an answer and return the next page; idempotent.
 
         Only the first answer to a question is stored; any further one just returns the current
-        page. Answers from an older window, or against the study's rules, are not stored.
+        page. Answers from an older window, against the study's rules, or with another number of
+        options than are to be picked, are not stored.
         """
         return self.database.write(
-            lambda c: self._answer(c, token, question, side, visit, rt_ms, timings)
+            lambda c: self._answer(c, token, question, response, visit, rt_ms, timings)
         )
 
     def _answer(
@@ -244,7 +245,7 @@ class Service:
         c: Connection,
         token: str,
         question: str,
-        side: Side,
+        response: Response,
         visit: int | None,
         rt_ms: float | None,
         timings: Mapping[str, Any] | None,
@@ -255,21 +256,23 @@ class Service:
         if asked is None or asked.participant != who.id:
             raise QuestionNotFound("This question was not given to this participant.")
         note: Note = ""
-        current = asked.side is None and asked.slot == self._location.current_slot(who)
+        current = asked.outcome is None and asked.slot == self._location.current_slot(who)
         if current and not self._older(who, visit):
-            if self._issuer.takes(asked, side, now):
+            note = self._issuer.refusal(asked, response, now)
+            if not note:
                 late = idle or now > asked.expires_at
-                questions.add_answer(c, asked.id, side, late, now, rt_ms, timings)
-                note = self._issuer.note(asked, side)
+                picked = () if isinstance(response, str) else response
+                outcome = response if isinstance(response, str) else "chosen"
+                chosen = tuple(asked.options[position] for position in picked)
+                questions.add_answer(c, asked.id, outcome, chosen, late, now, rt_ms, timings)
+                note = self._issuer.note(asked.slot, outcome, asked.known, chosen)
                 who = (self._practice_answered if asked.slot < 0 else self._done)(c, who, now)
-            else:
-                note = "not_taken"
         if idle:
             who = self._quota.returned(c, who, self._state(c), now)
         if self._older(who, visit):
             return _elsewhere(who, current)
         stage = self._location.stage(c, who)
-        noted = note and (stage.kind == "trial" or note == "not_taken")
+        noted = note and (stage.kind == "trial" or note in REFUSED)
         return replace(stage, note=note) if noted else stage
 
     def _practice_answered(self, c: Connection, who: Participant, now: int) -> Participant:

@@ -22,9 +22,10 @@ from server.study.config import Catch, Item, LoadedStudy, Study
 from server.study.loading import NAME
 
 # Since format 2 a log ends with the hash chain of the stored rows. Up to that format, some tables
-# and columns had other names; up to format 3, the learner numbered questions itself.
-FORMAT = 4
-READABLE = (1, 2, 3, 4)
+# and columns had other names; up to format 3, the learner numbered questions itself; up to format
+# 4, all questions were triplets.
+FORMAT = 5
+READABLE = (1, 2, 3, 4, 5)
 # Each line ends with its hash; up to format 2, under the second name.
 _KEYS = (b',"hash":"', b',"seal":"')
 _HASH_LENGTH = 32

@@ -32,10 +32,9 @@ from server.study.workspace import reading
 if TYPE_CHECKING:
     # Importing them at run time would load the compiler into the web process.
     from lore_active.types import Floats
+    from server.store.imports import Trial
     from server.study.config import LoadedStudy
 
-# Minimum number of answers per item for cross-validation.
-MIN_ANSWERS_PER_ITEM = 2
 NICE = 15
 # Interval between lines: a closed page is only noticed when something is written to it.
 LINE_SECONDS = 1.0
@@ -176,7 +175,7 @@ def effect(folder: Path, participant: int) -> Iterator[dict[str, Any]]:
 
 def _read(
     c: Connection, participant: int
-) -> tuple[list[journal.CountedAnswer], list[tuple[int, int, int]], bool, int]:
+) -> tuple[list[journal.CountedAnswer], list[Trial], bool, int]:
     answers = journal.counted(c)
     excluded = any(answer.excluded for answer in answers if answer.participant == participant)
     state = collection.state(c)
@@ -187,27 +186,29 @@ def _read(
 def _fitted(
     study: LoadedStudy,
     answers: list[journal.CountedAnswer],
-    imported: list[tuple[int, int, int]],
+    imported: list[Trial],
     seed: int,
 ) -> tuple[FitSummary, Floats]:
-    from lore_active.data.comparisons import as_triplets
+    from lore_active.learner.cadence import first_audit
     from lore_active.learner.updates import audited
+    from server.learning.comparisons import comparisons_of, trials_of
 
-    rows = [*imported, *((answer.anchor, answer.nearer, answer.farther) for answer in answers)]
+    trials = [*imported, *trials_of(study.kind, answers)]
     items = len(study.items)
-    if len(rows) < MIN_ANSWERS_PER_ITEM * items:
+    needed = first_audit(items, study.kind)
+    if len(trials) < needed:
         raise InvalidParameter(
-            f"There are {len(rows)} answers to fit; the first estimate needs "
-            f"{MIN_ANSWERS_PER_ITEM * items}, {MIN_ANSWERS_PER_ITEM} for each item."
+            f"There are {len(trials)} answers to fit; the first estimate needs {needed}."
         )
     independent = [True] * len(imported) + [
         answer.purpose in MODEL_INDEPENDENT for answer in answers
     ]
-    answered = as_triplets(rows, n_objects=items)
-    audit = audited(answered, np.array(independent), seed, [], None)[0]
+    answered = comparisons_of(trials, items)
+    by_comparison = np.repeat(independent, [len(trial) for trial in trials])
+    audit = audited(answered, by_comparison, seed, [], None, kind=study.kind)[0]
     accuracy = next((row.accuracy for row in audit.evidence if row.rank == audit.rank), None)
     z = np.zeros((items, 0)) if audit.solution is None else audit.solution.embedding
-    return FitSummary(len(rows), audit.rank, accuracy), z
+    return FitSummary(len(trials), audit.rank, accuracy), z
 
 
 def distance_correlation(first: Floats, second: Floats) -> float | None:

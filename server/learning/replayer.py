@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from lore_active.acquisition.registry import SELECTORS
-from lore_active.errors import InvalidTriplets
+from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.learner.learner import Learner
 from lore_active.learner.pending_audit import PendingAudit
 from lore_active.questions.pool import QuestionSource
@@ -18,8 +18,10 @@ from lore_active.reproducibility import fingerprint
 from lore_active.stopping.registry import stopping_rule
 from lore_active.stopping.rules import Decision
 from lore_active.types import Mapper
+from server.learning.comparisons import comparisons_of
 from server.store import collection, imports, journal
 from server.store.database import Database
+from server.store.item_lists import Items
 from server.store.journal import (
     AnswerToLearn,
     AskedQuestion,
@@ -62,6 +64,7 @@ def new_learner(
         source=source,
         lam=lam,
         mapper=mapper,
+        kind=study.kind,
     )
 
 
@@ -149,14 +152,13 @@ class Replayer:
             if new.purpose == "repeat" and old is not None and self.learner.knows(old):
                 self.learner.repeat(old, new.id)
             else:
-                self.learner.issue(new.anchor, (new.left, new.right), _purpose(new), new.id)
+                self.learner.issue(new.anchor, new.options, _purpose(new), new.id)
         for answer in answers:
             if answer.chosen is None or answer.left_out:
                 # A question that only a simulated participant answered may be asked again.
                 self.learner.skip(answer.question)
                 continue
-            side = self.learner.question(answer.question).side_of(answer.chosen)
-            self.learner.tell(answer.question, side, str(answer.participant))
+            self.learner.tell(answer.question, answer.chosen, str(answer.participant))
         changes = [change for change in changes if change.participant not in self.fixed]
         for change in changes:
             self._change(change, step)
@@ -173,13 +175,18 @@ class Replayer:
                 journal.answers_to_learn(c, before.up_to_seq, step.up_to_seq, before.up_to_event),
             )
         )
-        rows, items = [], range(self.learner.n_objects)
-        options = {question.id: (question.left, question.right) for question in questions}
+        rows, items, kind = [], range(self.learner.n_objects), self.learner.kind
+        options = {question.id: question.options for question in questions}
         for question in questions:
-            shown = (question.anchor, question.left, question.right)
-            if not all(item in items for item in shown) or len(set(shown)) < 3:
+            anchor = () if question.anchor is None else (question.anchor,)
+            shown = (*anchor, *question.options)
+            different = {*shown} & {*items}
+            if len(anchor) != kind.has_anchor or not len(shown) == len(different) == kind.items:
                 del options[question.id]
-                why = f"it has items {shown}, but must have three different ones of {len(items)}"
+                why = (
+                    f"it has items {shown}, but must have {kind.items} different ones of "
+                    f"{len(items)}"
+                )
                 rows.append(Unusable("question", question.id, why))
         for answer in answers:
             why = self._unusable(answer, options)
@@ -187,7 +194,7 @@ class Replayer:
                 rows.append(Unusable("answer", answer.seq, why))
         return rows
 
-    def _unusable(self, answer: AnswerToLearn, new: dict[int, tuple[int, int]]) -> str:
+    def _unusable(self, answer: AnswerToLearn, new: dict[int, Items]) -> str:
         if answer.question in new:
             options = new[answer.question]
         elif not self.learner.knows(answer.question):
@@ -195,10 +202,12 @@ class Replayer:
         elif self.learner.answered(answer.question):
             return f"question {answer.question} has already been answered"
         else:
-            question = self.learner.question(answer.question)
-            options = (question.left, question.right)
-        if answer.chosen is not None and answer.chosen not in options:
-            return f"item {answer.chosen} is not an option of question {answer.question}: {options}"
+            options = self.learner.question(answer.question).options
+        if answer.chosen is not None:
+            try:
+                self.learner.kind.check(options, answer.chosen)
+            except InvalidParameter as error:
+                return f"{str(error)[:1].lower()}{str(error)[1:].removesuffix('.')}"
         return ""
 
     def _change(self, change: JournalChange, step: Step) -> None:
@@ -210,7 +219,8 @@ class Replayer:
             if change.kind == "import_removed":
                 self.learner.exclude(source)
             else:
-                self.learner.add(self.database.read(lambda c: imports.rows(c, [number])), source)
+                imported = self.database.read(lambda c: imports.trials(c, [number]))
+                self.learner.add(comparisons_of(imported, self.learner.n_objects), source)
             return
         if change.kind == collection.SIMULATED_OUT:
             so_far = self.database.read(lambda c: journal.simulated_until(c, step.up_to_seq))
@@ -241,7 +251,7 @@ class Replayer:
         try:
             for question in asked:
                 self.learner.issue(question.anchor, question.options, question.purpose, question.id)
-        except InvalidTriplets as error:
+        except (InvalidParameter, InvalidTriplets) as error:
             raise InvalidTriplets(
                 f"The questions of step {step.id} cannot be asked again: {error}"
             ) from error

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import Triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
+from lore_active.questions.kinds import TRIPLET
 from lore_active.questions.pool import PooledQuestions, QuestionSource
 from lore_active.rank.audit import RankEvidence
 from lore_active.rank.significance import Proportion
@@ -18,6 +19,7 @@ from lore_active.simulation.run import LoggedParticipants, simulate
 from lore_active.stopping.stages import Collection
 from lore_active.stopping.verdict import verdict
 from lore_active.types import Mapper
+from server.learning.comparisons import comparisons_of, trials_of
 from server.learning.replayer import Progress, Replayer, new_learner
 from server.learning.what_if import WhatIfChange, replaced
 from server.status import verdict as study_verdict
@@ -105,6 +107,11 @@ def what_if(
 ) -> WhatIf:
     """Recompute a study's course from its answers under `change`; `mapper` as in `Learner`."""
     begun = timer()
+    if change.selector is not None and study.kind != TRIPLET:
+        raise InvalidParameter(
+            "Another selector can only be tried out on triplets: of questions of the kind "
+            f"{study.kind.label}, hardly any that it would ask was answered."
+        )
     answers = database.read(journal.counted)
     left_out = database.read(lambda c: _left_out(c, change))
     if change.selector is None:
@@ -249,12 +256,8 @@ def _left_out(c: Connection, change: WhatIfChange) -> set[int]:
 
 
 def _pool(answers: Sequence[journal.CountedAnswer], items: int, left_out: set[int]) -> Triplets:
-    """The answers that count as rows anchor, nearer, farther."""
-    rows = [
-        (answer.anchor, answer.nearer, answer.farther)
-        for answer in answers
-        if answer.participant not in left_out
-    ]
-    if not rows:
+    """The answers to triplets that count as rows anchor, nearer, farther."""
+    trials = trials_of(TRIPLET, (one for one in answers if one.participant not in left_out))
+    if not trials:
         raise InvalidParameter("No answers are left to choose from.")
-    return as_triplets(rows, n_objects=items)
+    return comparisons_of(trials, items)

@@ -310,7 +310,7 @@ class _Checks:
             self.differs("steps", self.step.id, what)
             return
         for question, stored in zip(now, asked, strict=True):
-            options, displayed = (question.left, question.right), stored.options
+            options, displayed = question.options, stored.options
             if stored.number is not None and options == displayed[::-1]:
                 # Earlier versions drew the order again when a question was assigned.
                 options = displayed

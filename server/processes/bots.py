@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from lore_active.errors import InvalidParameter
+from lore_active.questions.kinds import TRIPLET
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats
 from server.collection import simulated
@@ -25,6 +26,7 @@ from server.study.items.positions import read_positions
 from server.study.workspace import load_study
 
 TRIES = 40
+SIDES = ("left", "right")
 
 
 class BotPage(HTMLParser):
@@ -35,7 +37,8 @@ class BotPage(HTMLParser):
         self.action: str | None = None
         self.fields: dict[str, str] = {}
         self.buttons: list[tuple[str, str]] = []
-        self.items: list[str] = []
+        self.anchor: str | None = None
+        self.options: dict[int, str] = {}
         self.links: list[str] = []
         self.feed(html)
 
@@ -50,8 +53,10 @@ class BotPage(HTMLParser):
             self.fields[values.get("name", "")] = ""
         elif tag == "button":
             self.buttons.append((values.get("name", ""), values.get("value", "")))
-        if "data-item" in values:
-            self.items.append(values["data-item"])
+        if "data-option" in values:
+            self.options[int(values["data-option"])] = values["data-item"]
+        elif "data-item" in values:
+            self.anchor = values["data-item"]
 
 
 class Browser:
@@ -70,7 +75,7 @@ class Browser:
         """Fetch a page, following redirects."""
         return self._send("GET", url, None)
 
-    def post(self, url: str, fields: dict[str, str]) -> str:
+    def post(self, url: str, fields: list[tuple[str, str]]) -> str:
         """Submit a form; return the next part of the page, as a browser with htmx gets it."""
         return self._send("POST", url, urlencode(fields))
 
@@ -143,10 +148,7 @@ class Bot:
         self._think = think
         self._rng = np.random.default_rng(seed)
         self._lapse = study.settings.bots.lapse
-        self._keys = {
-            (catch.anchor, frozenset((catch.nearer, catch.farther))): catch.nearer
-            for catch in study.catches
-        }
+        self._kind = study.kind
 
     def take_part(self, label: str, stop: threading.Event) -> int | None:
         """Take part in the study; return the number of answers, or None if not admitted."""
@@ -166,16 +168,22 @@ class Bot:
             html = browser.post(page.action, self._filled(page, stop))
         return answers
 
-    def _filled(self, page: BotPage, stop: threading.Event) -> dict[str, str]:
+    def _filled(self, page: BotPage, stop: threading.Event) -> list[tuple[str, str]]:
         fields = dict(page.fields)
+        picked: list[tuple[str, str]] = []
         if page.action is not None and page.action.endswith("/answer"):
-            anchor, left, right = (self._names[name] for name in page.items[:3])
+            anchor = None if page.anchor is None else self._names[page.anchor]
+            options = [self._names[page.options[place]] for place in sorted(page.options)]
             # Skewed to the right, like human response times.
             seconds = self._think * float(self._rng.lognormal(0.0, 0.3))
             onset, begun = 1000 * time.time(), time.perf_counter()
             stop.wait(seconds)
             rt = round(1000 * (time.perf_counter() - begun), 1)
-            fields["side"] = self._side(anchor, left, right)
+            places = self._places(anchor, options)
+            if self._kind == TRIPLET:
+                picked = [("side", SIDES[places[0]])]
+            else:
+                picked = [("chosen", str(place)) for place in places]
             # Measured as the pages do; shorter times would be flagged as forged.
             fields["timings"] = json.dumps(
                 {"rt_ms": rt, "onset_at": onset, "response_at": onset + rt}
@@ -183,19 +191,35 @@ class Bot:
         elif page.buttons and page.buttons[0][0]:
             name, value = page.buttons[0]
             fields[name] = value
-        return fields
+        return [*fields.items(), *picked]
 
-    def _side(self, anchor: int, left: int, right: int) -> str:
-        """Choose a side: the known answer if there is one (lapses aside), else the observer's."""
-        observed = self._observer.answer(anchor, left, right)
-        known = self._keys.get((anchor, frozenset((left, right))))
-        if anchor in (left, right):
-            known = anchor
-        if known is None:
-            return observed
-        if self._rng.random() < self._lapse:
-            return "left" if self._rng.random() < 0.5 else "right"
-        return "left" if known == left else "right"
+    def _places(self, anchor: int | None, options: list[int]) -> list[int]:
+        """Choose options by their positions: the known answer, lapses aside, else the observer's.
+
+        Of two equal options in an odd-one-out question, either may be meant.
+        """
+        chosen = list(self._observer.choose(self._kind, anchor, options))
+        known = self._known(anchor, options)
+        if known is not None:
+            rest = self._rng.permutation(options).tolist()
+            if self._rng.random() >= self._lapse:
+                rest = [known, *(item for item in (*chosen, *rest) if item != known)]
+            chosen = list(dict.fromkeys(rest))[: self._kind.pick]
+        return [options.index(item) for item in chosen]
+
+    def _known(self, anchor: int | None, options: list[int]) -> int | None:
+        """The known answer of a catch question; None of any other."""
+        if anchor in options:
+            return anchor
+        for item in options:
+            if anchor is None and len(set(options)) == 2 and options.count(item) == 1:
+                return item
+        for catch in self._study.catches:
+            if anchor is None and {*options} == {catch.anchor, catch.nearer, catch.farther}:
+                return catch.farther
+            if anchor == catch.anchor and {catch.nearer, catch.farther} <= {*options}:
+                return catch.nearer
+        return None
 
 
 def space_of(study: LoadedStudy, seed: int) -> Floats:

@@ -9,6 +9,8 @@ from typing import Any
 
 from lore_active.errors import LoreError
 from server.store.database import Connection
+from server.store.item_lists import is_list
+from server.store.sqlite.former_names import complete_row
 from server.store.tables import CHAIN, SECRET, TABLES
 
 
@@ -19,6 +21,8 @@ class CannotPut(LoreError):
 # Tables in a log, in this order.
 LOGGED = (*TABLES, *CHAIN)
 PERSONAL = {"external": None, "entry": "{}", "agent": "", "feedback": ""}
+# Columns that hold lists of items.
+LISTS = ("options", "known", "chosen")
 # Events whose detail contains link parameters of a participant.
 NAMING_EVENTS = ("entry",)
 
@@ -61,6 +65,13 @@ def put(c: Connection, table: str, row: dict[str, Any]) -> None:
     """Insert a row, with new secret tokens; raise CannotPut if it violates the schema."""
     assert table in LOGGED
     values = dict(row)
+    for name in LISTS:
+        if isinstance(values.get(name), str) and not is_list(values[name]):
+            raise CannotPut(f"{name} is not a list of items.")
+    try:
+        values = complete_row(c, table, values)
+    except (sqlite3.Error, OverflowError, TypeError, UnicodeEncodeError) as error:
+        raise CannotPut(f"{error}.") from error
     if table == "participants" or (table == "queries" and values.get("participant") is not None):
         values["token"] = secrets.token_urlsafe(18)
     names = ", ".join(f'"{name}"' for name in values)

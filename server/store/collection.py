@@ -31,6 +31,7 @@ class StudyState:
     budget_participants: int
     trials: int
     seed: int
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Participant:
     simulated: int
 
 
+_STATE = ", ".join(field.name for field in fields(StudyState))
 _PARTICIPANT = ", ".join(field.name for field in fields(Participant))
 
 
@@ -70,7 +72,8 @@ def begin_study(
     """Store the items and the initial state of a study."""
     c.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", items)
     c.execute(
-        "INSERT INTO state VALUES (1, 'running', '', :answers, :participants, :trials, :seed)",
+        "INSERT INTO state "
+        "VALUES (1, 'running', '', :answers, :participants, :trials, :seed, :kind)",
         state,
     )
 
@@ -90,11 +93,14 @@ def has_begun(c: Connection) -> bool:
     return bool(c.execute("SELECT EXISTS (SELECT 1 FROM items)").fetchone()[0])
 
 
+def has_questions(c: Connection) -> bool:
+    """Return whether any question was asked or is ready."""
+    return bool(c.execute("SELECT EXISTS (SELECT 1 FROM queries)").fetchone()[0])
+
+
 def state(c: Connection) -> StudyState | None:
     """Return the study's state; None before it has started."""
-    row = c.execute(
-        "SELECT status, reason, budget_answers, budget_participants, trials, seed FROM state"
-    ).fetchone()
+    row = c.execute(f"SELECT {_STATE} FROM state").fetchone()
     found: StudyState | None = _one(row, StudyState)
     return found
 

@@ -56,7 +56,8 @@ def erase_participant(c: Connection, number: int, token: str, now: int) -> None:
 
 def erase_answers(c: Connection, number: int) -> None:
     """Replace a participant's answers by skips, so that only their number remains."""
-    _change_answers(c, "side = 'skip', rt_ms = NULL, late = 0", number)
+    gone = "outcome = 'skip', chosen = NULL, side = iif(side IS NULL, NULL, 'skip')"
+    _change_answers(c, f"{gone}, rt_ms = NULL, late = 0", number)
 
 
 def _change_answers(c: Connection, assignments: str, number: int) -> None:

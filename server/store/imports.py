@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lore_active.questions.kinds import Comparison
 from server.store import collection
 from server.store.database import Connection
 
 WHO = "import"
+# Comparisons (anchor, nearer, farther) that one answer consists of.
+Trial = list[Comparison]
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,18 @@ def counting(c: Connection) -> int:
     return int(row.fetchone()[0])
 
 
-def add(c: Connection, digest: str, name: str, rows: list[tuple[int, int, int]], now: int) -> int:
-    """Import a file: its rows (anchor, nearer, farther), and the event that notifies the worker."""
+def add(
+    c: Connection,
+    digest: str,
+    name: str,
+    rows: Sequence[Comparison],
+    now: int,
+    trials: Sequence[int | None] = (),
+) -> int:
+    """Import a file: its rows (anchor, nearer, farther), and the event that notifies the worker.
+
+    `trials` gives the number of the trial of each row, if some trials have several.
+    """
     cursor = c.execute(
         "INSERT INTO imported_files (hash, name, answers, at) VALUES (?, ?, ?, ?)",
         (digest, name, len(rows), now),
@@ -44,8 +57,12 @@ def add(c: Connection, digest: str, name: str, rows: list[tuple[int, int, int]],
     number = cursor.lastrowid
     assert number is not None
     c.executemany(
-        "INSERT INTO imported_answers (file, anchor, nearer, farther) VALUES (?, ?, ?, ?)",
-        ((number, *row) for row in rows),
+        "INSERT INTO imported_answers (file, anchor, nearer, farther, trial) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (
+            (number, *row, trial)
+            for row, trial in zip(rows, trials or (None,) * len(rows), strict=True)
+        ),
     )
     collection.add_event(
         c, "import", WHO, now, number=number, file=name, sha256=digest, answers=len(rows)
@@ -68,14 +85,35 @@ def remove(c: Connection, imported: ImportedFile, now: int) -> None:
     )
 
 
-def counted(c: Connection) -> list[tuple[int, int, int]]:
-    """List (anchor, nearer, farther) of every imported answer in use."""
-    return rows(c, [file.id for file in every(c) if not file.removed])
+def counted(c: Connection) -> list[Trial]:
+    """List the trials of every imported answer in use."""
+    return trials(c, [file.id for file in every(c) if not file.removed])
 
 
-def rows(c: Connection, numbers: Iterable[int]) -> list[tuple[int, int, int]]:
+def trials(c: Connection, numbers: Iterable[int]) -> list[Trial]:
+    """List the trials of these files' answers, in order."""
+    result: list[Trial] = []
+    for number in numbers:
+        known: dict[int, Trial] = {}
+        for row, trial in zip(rows(c, [number]), trial_numbers(c, number), strict=True):
+            if trial is None:
+                result.append([row])
+                continue
+            if trial not in known:
+                result.append(known.setdefault(trial, []))
+            known[trial].append(row)
+    return result
+
+
+def trial_numbers(c: Connection, number: int) -> list[int | None]:
+    """List the number of the trial of each of a file's rows; None for a trial of its own."""
+    sql = "SELECT trial FROM imported_answers WHERE file = ? ORDER BY id"
+    return [row[0] for row in c.execute(sql, (number,))]
+
+
+def rows(c: Connection, numbers: Iterable[int]) -> list[Comparison]:
     """List (anchor, nearer, farther) of these files' answers, in order."""
-    triplets: list[tuple[int, int, int]] = []
+    triplets: list[Comparison] = []
     for number in numbers:
         triplets += (
             (row[0], row[1], row[2])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from server.store import collection
 from server.store.database import Connection
+from server.store.item_lists import Items, items_in, listed, question_key
 from server.store.sqlite.former_names import IMPORT_NUMBER, current_event, event_kinds
 
 if TYPE_CHECKING:
@@ -63,15 +64,14 @@ class ServerQuestion:
 
     id: int
     purpose: str
-    anchor: int
-    left: int
-    right: int
+    anchor: int | None
+    options: Items
     repeats: int | None
 
 
 @dataclass(frozen=True)
 class AnswerToLearn:
-    """An answer as the learner uses it: `chosen` is the nearer item, None if skipped.
+    """An answer as the learner uses it: the chosen items in order, None if it was skipped.
 
     `left_out` if it is from a simulated participant and these no longer count.
     """
@@ -79,7 +79,7 @@ class AnswerToLearn:
     seq: int
     question: int
     participant: int
-    chosen: int | None
+    chosen: Items | None
     left_out: int
 
 
@@ -92,9 +92,9 @@ class CountedAnswer:
 
     seq: int
     participant: int
-    anchor: int
-    nearer: int
-    farther: int
+    anchor: int | None
+    options: Items
+    chosen: Items
     excluded: int
     purpose: str
 
@@ -118,8 +118,8 @@ class AskedQuestion:
     """
 
     id: int
-    anchor: int
-    options: tuple[int, int]
+    anchor: int | None
+    options: Items
     purpose: Purpose
     score: float
     number: int | None
@@ -138,13 +138,17 @@ def heads(c: Connection) -> tuple[int, int, int]:
 def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuestion]:
     """List questions chosen by the web server that the learner must know."""
     rows = c.execute(
-        "SELECT id, purpose, anchor, left, right, repeats FROM queries "
+        "SELECT id, purpose, anchor, options, repeats FROM queries "
         "WHERE id > ? AND id <= ? AND origin <> 'learner' "
         "AND purpose NOT IN ('catch', 'practice') ORDER BY id",
         (after, up_to),
     )
     bad = _quarantined(c, "question")
-    return [new for new in (ServerQuestion(*row) for row in rows) if new.id not in bad]
+    return [
+        ServerQuestion(row[0], row[1], row[2], items_in(row[3]), row[4])
+        for row in rows
+        if row[0] not in bad
+    ]
 
 
 def answers_to_learn(
@@ -154,15 +158,18 @@ def answers_to_learn(
     out = collection.simulated_out(c)
     left_out = out is not None and out <= up_to_event
     rows = c.execute(
-        "SELECT a.seq, q.id, q.participant, "
-        "CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right END, "
+        "SELECT a.seq, q.id, q.participant, a.chosen, "
         "? AND EXISTS (SELECT 1 FROM participants p WHERE p.id = q.participant AND p.simulated = 1)"
         " FROM answers a JOIN queries q ON q.id = a.query WHERE a.seq > ? AND a.seq <= ? "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (left_out, after, up_to),
     )
     bad = quarantined_answers(c)
-    return [new for new in (AnswerToLearn(*row) for row in rows) if new.seq not in bad]
+    return [
+        AnswerToLearn(row[0], row[1], row[2], None if row[3] is None else items_in(row[3]), row[4])
+        for row in rows
+        if row[0] not in bad
+    ]
 
 
 def quarantined_answers(c: Connection) -> set[int]:
@@ -179,17 +186,19 @@ def counted(c: Connection) -> list[CountedAnswer]:
     """List every answer that can count, in order, including excluded participants."""
     out = collection.simulated_out(c) is not None
     rows = c.execute(
-        "SELECT a.seq, q.participant, q.anchor, "
-        "CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
-        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END, p.excluded OR (p.simulated AND ?), "
-        "q.purpose "
+        "SELECT a.seq, q.participant, q.anchor, q.options, a.chosen, "
+        "p.excluded OR (p.simulated AND ?), q.purpose "
         "FROM answers a JOIN queries q ON q.id = a.query "
-        "JOIN participants p ON p.id = q.participant WHERE a.side IN ('left', 'right') "
+        "JOIN participants p ON p.id = q.participant WHERE a.outcome = 'chosen' "
         "AND q.purpose NOT IN ('catch', 'practice') ORDER BY a.seq",
         (out,),
     )
     bad = quarantined_answers(c)
-    return [new for new in (CountedAnswer(*row) for row in rows) if new.seq not in bad]
+    return [
+        CountedAnswer(row[0], row[1], row[2], items_in(row[3]), items_in(row[4]), row[5], row[6])
+        for row in rows
+        if row[0] not in bad
+    ]
 
 
 def changes(c: Connection, after: int, up_to: int) -> list[JournalChange]:
@@ -264,22 +273,19 @@ def add_ready(c: Connection, step: Step, now: int, ready: Sequence[Question]) ->
     They are in the queue, except those leased while they were being selected.
     """
     busy = {
-        (row[0], row[1], row[2])
-        for row in c.execute(
-            f"SELECT q.anchor, min(q.left, q.right), max(q.left, q.right) {_OUT}",
-            {"now": now, "latest": now + SET_BACK_MS},
-        )
+        row[0]
+        for row in c.execute(f"SELECT q.key {_OUT}", {"now": now, "latest": now + SET_BACK_MS})
     }
     ids = []
     for new in ready:
-        taken = (new.anchor, min(new.left, new.right), max(new.left, new.right)) in busy
+        key = question_key(new.anchor, new.options)
         cursor = c.execute(
-            "INSERT INTO queries (origin, purpose, anchor, left, right, version, score, seed, "
+            "INSERT INTO queries (origin, purpose, anchor, options, key, version, score, seed, "
             "step, created_at, withdrawn) VALUES ('learner', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(new.purpose, new.anchor, new.left, new.right, step.version, new.score),
+                *(new.purpose, new.anchor, listed(new.options), key, step.version, new.score),
                 "/".join(str(part) for part in new.seed),
-                *(step.id, now, step.id if taken else None),
+                *(step.id, now, step.id if key in busy else None),
             ),
         )
         assert cursor.lastrowid is not None
@@ -326,9 +332,9 @@ def _step(row: Row) -> Step:
 
 def asked_in(c: Connection, step: int) -> list[AskedQuestion]:
     """List the questions selected in a step, in the order in which they were selected."""
-    columns = "id, anchor, left, right, purpose, score, learner"
+    columns = "id, anchor, options, purpose, score, learner"
     rows = c.execute(f"SELECT {columns} FROM queries WHERE step = ? ORDER BY id", (step,))
-    return [AskedQuestion(row[0], row[1], (row[2], row[3]), *row[4:]) for row in rows]
+    return [AskedQuestion(row[0], row[1], items_in(row[2]), *row[3:]) for row in rows]
 
 
 def ids_of_numbers(c: Connection) -> list[int]:

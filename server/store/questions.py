@@ -9,24 +9,29 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
+from server.store.item_lists import Items, items_in, listed, question_key
 
 
 @dataclass(frozen=True)
 class Issued:
-    """A question leased to a participant; it was displayed at `served_at` or later."""
+    """A question leased to a participant; it was displayed at `served_at` or later.
+
+    `options` are in the order of display; `known` is the answer of catch and practice questions.
+    `outcome` is None until it is answered, `chosen` in the order of choice.
+    """
 
     id: int
     purpose: str
-    anchor: int
-    left: int
-    right: int
-    nearer: int | None
+    anchor: int | None
+    options: Items
+    known: Items
     participant: int
     slot: int
     token: str
     expires_at: int
     served_at: int
-    side: str | None
+    outcome: str | None
+    chosen: Items
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,22 @@ class NewQuestion:
 
     origin: str
     purpose: str
-    anchor: int
-    left: int
-    right: int
-    nearer: int | None
+    anchor: int | None
+    options: Items
+    known: Items
     repeats: int | None
     probability: float | None
     seed: str
+
+
+@dataclass(frozen=True)
+class ReadyQuestion:
+    """A question of the queue."""
+
+    id: int
+    purpose: str
+    anchor: int | None
+    options: Items
 
 
 # A question is leased, and preloaded, while the one before it is still displayed: its turn comes
@@ -58,22 +72,27 @@ BACKGROUND = (
     + "' THEN a.timings ->> '$.background' END"
 )
 _ISSUED = (
-    "SELECT q.id, q.purpose, q.anchor, q.left, q.right, q.nearer, q.participant, q.slot, q.token, "
-    f"q.expires_at, {SERVED_AT}, a.side FROM queries q LEFT JOIN answers a ON a.query = q.id "
-    f"{BEFORE}"
+    "SELECT q.id, q.purpose, q.anchor, q.options, q.known, q.participant, q.slot, q.token, "
+    f"q.expires_at, {SERVED_AT}, a.outcome, a.chosen FROM queries q "
+    f"LEFT JOIN answers a ON a.query = q.id {BEFORE}"
 )
-
+# Columns of lists.
+_OPTIONS, _KNOWN, _CHOSEN = 3, 4, 11
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _one(row: Row | None) -> Issued | None:
-    return None if row is None else Issued(*row)
+def _issued(row: Row) -> Issued:
+    values = list(row)
+    for place in (_OPTIONS, _KNOWN, _CHOSEN):
+        values[place] = items_in(values[place])
+    return Issued(*values)
 
 
 def issued(c: Connection, token: str) -> Issued | None:
     """Return the question with this token."""
-    return _one(c.execute(_ISSUED + "WHERE q.token = ?", (token,)).fetchone())
+    row = c.execute(_ISSUED + "WHERE q.token = ?", (token,)).fetchone()
+    return None if row is None else _issued(row)
 
 
 def issued_in(c: Connection, participant: int, slots: Sequence[int]) -> list[Issued]:
@@ -82,20 +101,25 @@ def issued_in(c: Connection, participant: int, slots: Sequence[int]) -> list[Iss
     rows = c.execute(
         _ISSUED + f"WHERE q.participant = ? AND q.slot IN ({places})", (participant, *slots)
     )
-    return [Issued(*row) for row in rows]
+    return [_issued(row) for row in rows]
 
 
-def repeatable(c: Connection, participant: int, up_to: int) -> list[tuple[int, int, int, int]]:
-    """List (id, anchor, left, right) of answered questions that were not repeated, in order."""
+def repeatable(c: Connection, participant: int, up_to: int) -> list[ReadyQuestion]:
+    """List the answered questions that were not repeated, in order."""
     rows = c.execute(
-        "SELECT q.id, q.anchor, q.left, q.right FROM queries q JOIN answers a ON a.query = q.id "
+        "SELECT q.id, q.purpose, q.anchor, q.options FROM queries q "
+        "JOIN answers a ON a.query = q.id "
         "WHERE q.participant = :participant AND q.slot BETWEEN 0 AND :up_to "
-        "AND q.purpose IN ('cover', 'active', 'random') AND a.side IN ('left', 'right') "
+        "AND q.purpose IN ('cover', 'active', 'random') AND a.outcome = 'chosen' "
         "AND q.id NOT IN (SELECT r.repeats FROM queries r "
         "WHERE r.participant = :participant AND r.purpose = 'repeat') ORDER BY q.slot",
         {"participant": participant, "up_to": up_to},
     )
-    return [tuple(row) for row in rows]
+    return [_ready(row) for row in rows]
+
+
+def _ready(row: Row) -> ReadyQuestion:
+    return ReadyQuestion(row[0], row[1], row[2], items_in(row[3]))
 
 
 def times(c: Connection, participant: int, most: int) -> list[int]:
@@ -111,11 +135,11 @@ def times(c: Connection, participant: int, most: int) -> list[int]:
 def last_practice(c: Connection, participant: int) -> Issued | None:
     """Return the last practice question that a participant answered."""
     row = c.execute(
-        _ISSUED + "WHERE q.participant = ? AND q.slot < 0 AND a.side IS NOT NULL "
+        _ISSUED + "WHERE q.participant = ? AND q.slot < 0 AND a.outcome IS NOT NULL "
         "ORDER BY q.slot DESC LIMIT 1",
         (participant,),
     ).fetchone()
-    return _one(row)
+    return None if row is None else _issued(row)
 
 
 _NEW_ONES = "purpose NOT IN ('catch', 'repeat', 'practice')"
@@ -129,29 +153,31 @@ def count_had(c: Connection, participant: int) -> int:
     return int(row[0])
 
 
-def has_had(c: Connection, participant: int, anchor: int, option: int, other_option: int) -> bool:
-    """Return whether the participant already had this question, in either order."""
+def has_had(c: Connection, participant: int, anchor: int | None, options: Items) -> bool:
+    """Return whether the participant already had this question, in any order of its options."""
     row = c.execute(
-        "SELECT 1 FROM queries WHERE participant = ? AND anchor = ? AND min(left, right) = ? "
-        f"AND max(left, right) = ? AND {_NEW_ONES}",
-        (participant, anchor, min(option, other_option), max(option, other_option)),
+        f"SELECT 1 FROM queries WHERE participant = ? AND key = ? AND {_NEW_ONES}",
+        (participant, question_key(anchor, options)),
     ).fetchone()
     return row is not None
 
 
-def first_ready(c: Connection, participant: int) -> tuple[int, str, int, int, int] | None:
-    """Return (id, purpose, anchor, left, right) of the best ready question new to a participant."""
+def first_ready(c: Connection, participant: int) -> ReadyQuestion | None:
+    """Return the best ready question that is new to a participant.
+
+    Those with items that do not exist, in a file that was edited, are passed over.
+    """
     row = c.execute(
-        "SELECT id, purpose, anchor, left, right FROM queries r "
+        "SELECT id, purpose, anchor, options FROM queries r "
         "WHERE participant IS NULL AND withdrawn IS NULL AND NOT EXISTS ("
-        "  SELECT 1 FROM queries q WHERE q.participant = ? AND q.anchor = r.anchor "
-        "  AND min(q.left, q.right) = min(r.left, r.right) "
-        "  AND max(q.left, q.right) = max(r.left, r.right) "
+        "  SELECT 1 FROM queries q WHERE q.participant = ? AND q.key = r.key "
         f"  AND {_NEW_ONES}"
-        ") AND max(anchor, left, right) < (SELECT count(*) FROM items) ORDER BY id LIMIT 1",
+        ") AND json_valid(options) AND NOT EXISTS ("
+        "  SELECT 1 FROM json_each(r.options) WHERE value NOT IN (SELECT id FROM items)"
+        ") AND (anchor IS NULL OR anchor IN (SELECT id FROM items)) ORDER BY id LIMIT 1",
         (participant,),
     ).fetchone()
-    return None if row is None else tuple(row)
+    return None if row is None else _ready(row)
 
 
 def lease_ready(
@@ -183,16 +209,16 @@ def lease_new(
 ) -> int:
     """Lease a question that did not come from the learner to a participant; return its number."""
     cursor = c.execute(
-        "INSERT INTO queries (origin, purpose, anchor, left, right, nearer, repeats, version, "
+        "INSERT INTO queries (origin, purpose, anchor, options, known, key, repeats, version, "
         "probability, seed, created_at, participant, slot, token, leased_at, expires_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.origin,
             new.purpose,
             new.anchor,
-            new.left,
-            new.right,
-            new.nearer,
+            listed(new.options),
+            listed(new.known) if new.known else None,
+            question_key(new.anchor, new.options),
             new.repeats,
             version,
             new.probability,
@@ -217,18 +243,22 @@ def renew_lease(c: Connection, question: int, expires_at: int) -> None:
 def add_answer(
     c: Connection,
     question: int,
-    side: str,
+    outcome: str,
+    chosen: Items,
     late: bool,
     received_at: int,
     rt_ms: float | None,
     timings: Mapping[str, Any] | None,
 ) -> int:
-    """Store an answer; return its sequence number."""
+    """Store an answer; return its sequence number. Nothing is chosen by a skip or a time-out."""
     text = None if timings is None else _encode(timings)
     cursor = c.execute(
-        "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (question, side, int(late), received_at, rt_ms, text),
+        "INSERT INTO answers (query, outcome, chosen, late, received_at, rt_ms, timings) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(question, outcome, listed(chosen) if outcome == "chosen" else None),
+            *(int(late), received_at, rt_ms, text),
+        ),
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid

@@ -150,19 +150,26 @@ def change_marks(c: Connection) -> ChangeMarks:
     return ChangeMarks(*row, *(beat or ("", 0)))
 
 
+# The two options of a triplet, and the side that was chosen.
+LEFT, RIGHT = "q.options ->> 0", "q.options ->> 1"
+SIDE = (
+    "CASE WHEN a.outcome <> 'chosen' THEN a.outcome "
+    f"WHEN a.chosen ->> 0 = {LEFT} THEN 'left' ELSE 'right' END"
+)
 # A page may send timings that SQLite rejects as JSON (NaN), and a damaged file may refer to items
 # that do not exist: neither must stop the monitor.
 ANSWERS = (
-    "SELECT a.seq, q.participant, q.purpose, q.anchor, q.left, q.right, a.side, q.nearer, "
-    "CASE o.side WHEN 'left' THEN p.left WHEN 'right' THEN p.right END, a.rt_ms, "
+    f"SELECT a.seq, q.participant, q.purpose, q.anchor, {LEFT}, {RIGHT}, {SIDE}, q.known ->> 0, "
+    "o.chosen ->> 0, a.rt_ms, "
     "a.received_at, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
     f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END, "
     f"q.version FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
     "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
-    "WHERE q.purpose <> 'practice' AND min(q.anchor, q.left, q.right) >= 0 "
-    "AND max(q.anchor, q.left, q.right) < (SELECT count(*) FROM items) "
+    "WHERE q.purpose <> 'practice' AND json_valid(q.options) "
+    f"AND min(q.anchor, {LEFT}, {RIGHT}) >= 0 "
+    f"AND max(q.anchor, {LEFT}, {RIGHT}) < (SELECT count(*) FROM items) "
 )
 
 
@@ -247,13 +254,14 @@ def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
     """List the next few thousand answers in order, as in the CSV file."""
     rows = c.execute(
         "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
-        "l.key, r.key, a.side, CASE a.side WHEN 'left' THEN l.key WHEN 'right' THEN r.key END, "
+        f"l.key, r.key, {SIDE}, h.key, "
         "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id, "
         f"{BACKGROUND} "
         "FROM answers a JOIN queries q ON q.id = a.query "
         "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
-        "JOIN items l ON l.id = q.left JOIN items r ON r.id = q.right "
-        "LEFT JOIN items n ON n.id = q.nearer WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
+        f"JOIN items l ON l.id = {LEFT} JOIN items r ON r.id = {RIGHT} "
+        "LEFT JOIN items h ON h.id = a.chosen ->> 0 "
+        "LEFT JOIN items n ON n.id = q.known ->> 0 WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
         (seq, AT_ONCE),
     )
     return [tuple(row) for row in rows]
@@ -269,8 +277,7 @@ def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
 
 
 _GROUPED = (
-    "SELECT q.participant, q.purpose, q.origin, "
-    "CASE WHEN a.side IN ('left', 'right') THEN 'chosen' ELSE a.side END, count(*), sum(a.late) "
+    "SELECT q.participant, q.purpose, q.origin, a.outcome, count(*), sum(a.late) "
     "FROM answers a JOIN queries q ON q.id = a.query WHERE {which} "
     "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
 )

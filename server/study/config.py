@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from lore_active.acquisition.registry import SELECTORS
+from lore_active.questions import kinds
 from lore_active.simulation.cost import Pay
 from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES
 from server.study.texts import Texts
@@ -34,9 +35,15 @@ class Stimuli(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Trial(Struct, forbid_unknown_fields=True, frozen=True):
-    """Appearance of a question, and how it may be answered."""
+    """Kind of the questions, their appearance, and how they may be answered.
 
-    question: str = "Which of the two is more like the one above?"
+    Without a question of its own, a loaded study has that of its kind.
+    """
+
+    kind: kinds.KindName = "triplet"
+    options: Annotated[int, Meta(ge=0, le=kinds.MAX_OPTIONS)] = 0
+    pick: Annotated[int, Meta(ge=0, lt=kinds.MAX_OPTIONS)] = 0
+    question: str = ""
     background: Colour = LIGHT_GREY
     layout: Literal["above", "between"] = "above"
     skip: bool = False
@@ -154,11 +161,15 @@ class Item(Struct, frozen=True):
 
 
 class Catch(Struct, frozen=True):
-    """A question whose answer is known: `nearer` is the correct option."""
+    """A question whose answer is known: `nearer` is the correct option.
+
+    `others` are further options that are farther than `nearer`, for questions with more than two.
+    """
 
     anchor: int
     nearer: int
     farther: int
+    others: tuple[int, ...] = ()
 
 
 class LoadedStudy(Struct, frozen=True):
@@ -173,3 +184,13 @@ class LoadedStudy(Struct, frozen=True):
     items: tuple[Item, ...]
     catches: tuple[Catch, ...]
     given: frozenset[str] = frozenset()
+
+    @property
+    def kind(self) -> kinds.Kind:
+        """What is asked."""
+        return kind_of(self.settings.trial)
+
+
+def kind_of(trial: Trial) -> kinds.Kind:
+    """Return the kind of questions; raise InvalidParameter if there is no such kind."""
+    return kinds.kind_of(trial.kind, trial.options or None, trial.pick or None)

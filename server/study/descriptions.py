@@ -28,9 +28,17 @@ MEANINGS: dict[str, str] = {
     "stimuli.folder": "Folder of the stimuli, one file per item; ignored if there is a list.",
     "stimuli.list": "List of the items, .csv or .toml, with keys, labels and alt texts.",
     "stimuli.catches": "List of catch questions, whose answer is known: CSV of anchor, nearer, "
-    "farther.",
+    "farther; for more than two options also farther_2 and so on, which random items complete. The "
+    "farther item is the odd one out.",
     "stimuli.max_megabytes": "Maximum size of a stimulus file, in megabytes.",
-    "trial.question": "The question shown with every trial.",
+    "trial.kind": "What is asked: triplet, which of two options is more like the anchor; choose, "
+    "which options are most like it; rank, the same in order; odd-one-out, which of three is least "
+    "like the others. It cannot be changed once the study has begun.",
+    "trial.options": "Number of options that a question shows, where kind is choose or rank; "
+    "0 otherwise.",
+    "trial.pick": "Number of options that participants pick, where kind is choose or rank; "
+    "0 otherwise.",
+    "trial.question": "The question shown with every trial; empty: the one for its kind.",
     "trial.background": "Background colour around the stimuli, regardless of the device's theme.",
     "trial.layout": "Whether the two options are below the anchor or on either side of it.",
     "trial.skip": 'Whether "I can\'t tell" is offered as an answer.',
@@ -44,9 +52,9 @@ MEANINGS: dict[str, str] = {
     "session.break_every": "Trials between breaks; 0: no breaks.",
     "session.random": "Proportion of trials with random questions, for an unbiased accuracy.",
     "session.catch": "Proportion of trials with catch questions; if the study has none of its own, "
-    "one option is the anchor itself.",
+    "one option is the anchor itself, or two of three items are the same.",
     "session.repeat": "Proportion of trials that repeat an earlier question of the participant "
-    "with the sides swapped, to measure consistency.",
+    "with the options in reverse order, to measure consistency.",
     "session.rush_ms": "Median time per answer, in milliseconds, below which participants are "
     "asked to slow down; 0: never.",
     "session.lease_seconds": "Seconds after which an unanswered question can be given to another "

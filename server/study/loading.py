@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from lore_active.questions.kinds import Kind
 from server.study import parsing, validation
-from server.study.config import Catch, Item, LoadedStudy
+from server.study.config import Catch, Item, LoadedStudy, Study, kind_of
 from server.study.items import positions
 from server.study.items.files import find, read_text
 from server.study.items.lists import read_catches
 from server.study.items.stimuli import read_items
+from server.study.kinds import default_question, item_problems, kind_problems
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import InvalidStudy, Problem, shown
 
@@ -59,8 +63,18 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
     items, catches = _stimuli(home, settings, begun, problems)
     if problems:
         return None, problems
-    study = LoadedStudy(home, home.name, settings.study, tuple(items), catches, settings.given)
+    study = LoadedStudy(
+        home, home.name, _with_question(settings.study), tuple(items), catches, settings.given
+    )
     return study, problems
+
+
+def _with_question(settings: Study) -> Study:
+    """Give a study without a question of its own that of its kind."""
+    if settings.trial.question.strip():
+        return settings
+    question = default_question(kind_of(settings.trial))
+    return replace(settings, trial=replace(settings.trial, question=question))
 
 
 def _settings(home: Path, problems: list[Problem]) -> ParsedSettings | None:
@@ -91,8 +105,11 @@ def _stimuli(
     all_valid = len(problems) == before
     # An invalid item would be reported again as unknown in every line that names it.
     catches: tuple[Catch, ...] = ()
-    if all_valid and settings.valid("stimuli.catches"):
-        catches = read_catches(home, study.stimuli.catches, listed, items, problems)
+    kind = _kind(settings)
+    if all_valid and kind is not None:
+        problems.extend(Problem(FILE, *problem) for problem in item_problems(kind, len(items)))
+        if settings.valid("stimuli.catches"):
+            catches = read_catches(home, study.stimuli.catches, listed, items, kind, problems)
     problems.extend(validation.contradictions(settings))
     if study.bots.positions and settings.valid("bots.positions"):
         path = find(home, study.bots.positions, FILE, "bots.positions")
@@ -101,3 +118,10 @@ def _stimuli(
         elif all_valid:
             positions.examine(path, study.bots.positions, items, problems)
     return items, catches
+
+
+def _kind(settings: ParsedSettings) -> Kind | None:
+    """Return the kind of the questions; None if it is not valid, which is reported."""
+    trial = settings.study.trial
+    known = settings.valid("trial.kind", "trial.options", "trial.pick")
+    return kind_of(trial) if known and not any(kind_problems(trial)) else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from lore_active.stopping.sensitivity import MAX_SHARE, MIN_SHARE
 from server.study.config import Study
+from server.study.kinds import kind_problems
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
 
@@ -100,6 +101,8 @@ def _unfinished(study: Study) -> Iterator[str]:
 def _problems(settings: ParsedSettings, study: Study) -> Iterator[tuple[str, str, str]]:
     if "title" in settings.given and not study.title.strip():
         yield "title", shown(study.title), "must not be blank"
+    if settings.valid("trial.kind", "trial.options", "trial.pick"):
+        yield from kind_problems(study.trial)
     yield from _texts(study)
     yield from _addresses(study)
     yield from _session(settings, study)
@@ -162,8 +165,7 @@ def _pay(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
-    texts = {"trial.question": study.trial.question}
-    texts |= {f"texts.{name}": getattr(study.texts, name) for name in NEVER_EMPTY}
+    texts = {f"texts.{name}": getattr(study.texts, name) for name in NEVER_EMPTY}
     for key, text in texts.items():
         if not text.strip():
             yield key, shown(text), "must not be empty: participants need it"

@@ -33,6 +33,10 @@ class ItemsChanged(LoreError):
     """The folder's items differ from those in the database."""
 
 
+class KindChanged(LoreError):
+    """The study's kind of questions is not that of its data."""
+
+
 def load_study(folder: Path, begun: bool = False) -> LoadedStudy:
     """Load the study in a folder; `begun` if it is known to have data."""
     return load(folder, begun=begun or (folder / DATABASE).exists())
@@ -134,6 +138,7 @@ def reading(
                 raise InvalidParameter(f"{path} is empty, so there are no data.")
             if not incomplete:
                 database.read(lambda c: _refuse_stateless(c, path))
+            database.read(lambda c: _compare_kind(c, study))
             database.read(lambda c: _compare(c, study, contents(study)))
             yield as_begun(study, database), database
         finally:
@@ -146,14 +151,35 @@ def _start_or_compare(c: Connection, study: LoadedStudy) -> None:
         store.begin_study(c, wanted, first_state(study))
         return
     _refuse_stateless(c, study.folder / DATABASE)
+    _compare_kind(c, study)
+    _keep_kind(c, study)
     for number, content in _compare(c, study, wanted):
         # Experimenters may replace a file by a better version; it is only recorded.
         store.set_content(c, number, content)
 
 
+def _keep_kind(c: Connection, study: LoadedStudy) -> None:
+    """Keep the kind of a study that was changed before its first question."""
+    state = store.state(c)
+    if state is not None and state.kind != study.kind.label:
+        store.set_state(c, kind=study.kind.label)
+
+
 def _refuse_stateless(c: Connection, path: Path) -> None:
     if store.state(c) is None:
         raise Damaged.because(path, "the row of the table `state` is missing")
+
+
+def _compare_kind(c: Connection, study: LoadedStudy) -> None:
+    """Raise KindChanged if questions of another kind were asked."""
+    state = store.state(c)
+    if state is None or state.kind == study.kind.label or not store.has_questions(c):
+        return
+    raise KindChanged(
+        f"{study.folder}: study.toml asks questions of the kind {study.kind.label}, but those in "
+        f"{DATABASE} are of the kind {state.kind}. Restore trial.kind, trial.options and "
+        "trial.pick, or start a new study in another folder."
+    )
 
 
 def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[int, str]]:
@@ -173,10 +199,11 @@ def _compare(c: Connection, study: LoadedStudy, wanted: Contents) -> list[tuple[
     return [(now[0], now[3]) for before, now in pairs if before[3] != now[3]]
 
 
-def first_state(study: LoadedStudy) -> dict[str, int]:
-    """Return the initial values of settings that the experimenter can change later."""
+def first_state(study: LoadedStudy) -> dict[str, int | str]:
+    """Return the initial values of settings that are kept with the data."""
     settings = study.settings
     return {
+        "kind": study.kind.label,
         "answers": settings.budget.answers,
         "participants": settings.budget.participants,
         "trials": settings.session.trials,

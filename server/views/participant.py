@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, get_args
+from typing import Any
 
 from flask import (
     Blueprint,
-    Response,
     abort,
     current_app,
     g,
@@ -19,10 +18,11 @@ from flask import (
     send_file,
     url_for,
 )
+from flask.wrappers import Response as PageResponse
 from werkzeug.wrappers import Response as AnyResponse
 
 from server.collection import simulated
-from server.collection.screens import Note, Rejected, Screen, Side
+from server.collection.screens import REFUSED, Note, Rejected, Response, Screen
 from server.collection.service import QuestionNotFound, UnknownParticipant
 from server.monitor.closing_map import ClosingMap, closing_map
 from server.study.contrast import palette
@@ -34,9 +34,14 @@ from server.views.trial_parts import TrialParts
 
 Reply = str | tuple[str, int] | AnyResponse
 pages = Blueprint("participant", __name__, url_prefix="/s/<study>")
-SIDES = get_args(Side)
+RESPONSES: dict[str, Response] = {
+    "left": (0,),
+    "right": (1,),
+    "skip": "skip",
+    "timeout": "timeout",
+}
 # Notes that a page without scripts gets through its URL; all others follow from the state.
-NOTES: tuple[Note, ...] = ("timed_out", "not_taken")
+NOTES: tuple[Note, ...] = ("timed_out", *REFUSED)
 TRIAL = "participant/_trial.html"
 COOKIE = "lore"
 COOKIE_SECONDS = 30 * 86400
@@ -147,15 +152,16 @@ def feedback(token: str) -> Reply:
 @pages.post("/p/<token>/answer")
 def answer(token: str) -> Reply:
     """Store the answer to the current question."""
-    side = request.form.get("side", "")
-    if side not in SIDES:
+    picked = request.form.getlist("chosen", type=int)
+    response: Response | None = RESPONSES.get(request.form.get("side", ""))
+    if response is None and not picked:
         abort(400)
     timings = requests.timings(request.form.get("timings", ""))
     stage = _or_unknown(
         lambda: g.served.service.answer(
             token,
             request.form.get("question", ""),
-            side,
+            response or tuple(picked),
             _visit(),
             requests.milliseconds(timings.get("rt_ms")) if timings else None,
             timings,
@@ -165,19 +171,19 @@ def answer(token: str) -> Reply:
 
 
 @pages.get("/surroundings.css")
-def surroundings() -> Response:
+def surroundings() -> PageResponse:
     """Colours that match the study's background; the URL changes with it."""
     colours = asdict(palette(g.served.study.settings.trial.background))
     rules = [f"color-scheme: only {colours.pop('scheme')}"]
     rules += [f"--{name.replace('_', '-')}: {value}" for name, value in colours.items()]
-    response = Response(f":root {{ {'; '.join(rules)} }}\n", mimetype="text/css")
+    response = PageResponse(f":root {{ {'; '.join(rules)} }}\n", mimetype="text/css")
     if "v" in request.args:
         response.headers["Cache-Control"] = KEPT
     return response
 
 
 @pages.get("/stimulus/<name>")
-def stimulus(name: str) -> Response:
+def stimulus(name: str) -> PageResponse:
     """An item's file, under a name that reveals nothing about it."""
     if name not in g.served.display_items.files:
         abort(404)
@@ -209,7 +215,7 @@ def _next(stage: Screen) -> Reply:
     """The next page: a fragment for htmx, otherwise a redirect, so that reloading is safe."""
     if request.headers.get("HX-Request"):
         page = _page(stage)
-        return (page, NOT_TAKEN) if stage.note == "not_taken" and stage.trial else page
+        return (page, NOT_TAKEN) if stage.note in REFUSED and stage.trial else page
     # The second request of a double click comes from a page that the first has already replaced:
     # if nothing was refused, there is no other window to point out.
     if stage.kind == "elsewhere" and stage.note:

@@ -53,8 +53,7 @@ class TrialParts:
 
     def played(self, trial: TrialScreen) -> bool:
         """Whether an item of a question has to be played."""
-        shown = (trial.anchor, trial.left, trial.right)
-        return any(self._items[number].kind in PLAYED for number in shown)
+        return any(self._items[number].kind in PLAYED for number in trial.items)
 
     def to_load(self, numbers: tuple[int, ...]) -> str:
         """URLs of the files to load ahead, separated by spaces."""

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.participant_pages import Walk, rows, token
 from tests.support.live_server import write_study
 from tests.support.media import pictures, write_media_study
+from tests.support.open_study import SIDES
 from tests.support.participant_client import taking_part
 
 STUDY = """
@@ -228,7 +229,7 @@ def test_what_the_study_does_not_allow_is_refused_with_a_reason(window, study, s
     assert rows(study, "words", "SELECT count(*) FROM answers") == [(0,)]
     walk.answer()
     expect(walk.page.locator(".note")).to_be_empty()
-    assert rows(study, "words", "SELECT side FROM answers") == [("left",)]
+    assert rows(study, "words", SIDES) == [("left",)]
 
 
 @pytest.mark.parametrize("side", ["skip", "timeout"])

@@ -34,7 +34,7 @@ def test_nothing_that_participants_write_runs_in_the_monitor(chromium, serve, tm
     served.service.visit(came.token)
     served.service.consent(came.token, True)
     stage = served.service.begin(came.token)
-    served.service.answer(came.token, stage.trial.token, "left")
+    served.service.answer(came.token, stage.trial.token, (0,))
     served.service.feedback(came.token, EVIL)
     served.control.exclude(EVIL, 1, EVIL)
     server.app.extensions["access"]["words"].make_link(EVIL, EVIL)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from server.collection.screens import CONTINUED
 from tests.browser.participant_pages import WHOLE, Walk, rows
 from tests.support.live_server import write_study
+from tests.support.open_study import SIDES
 
 FOCUS = "() => document.activeElement === document.body ? '' : document.activeElement.tagName"
 RING = "() => getComputedStyle(document.activeElement).outlineStyle !== 'none'"
@@ -55,7 +56,7 @@ def test_a_whole_study_without_a_pointer(window, serve, tmp_path):
             walk.answer(lambda key=key: walk.page.keyboard.press(key))
         assert walk.page.evaluate(FOCUS) == "H1", "focus goes to the new page's heading"
         assert not walk.page.evaluate(UNDERLINED), "which does not look like a link"
-    sides = [row[0] for row in rows(server, "words", "SELECT side FROM answers ORDER BY seq")]
+    sides = [row[0] for row in rows(server, "words", f"{SIDES} ORDER BY seq")]
     assert sides == ["left", "left", "right", "right", "skip", "right", "right", "left"]
     kinds = rows(server, "words", "SELECT timings FROM answers")
     assert {json.loads(row[0])["pointer"] for row in kinds} == {"key"}

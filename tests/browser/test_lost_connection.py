@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
+from tests.support.open_study import SIDES
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 COUNT = "SELECT count(*) FROM answers"
@@ -39,7 +40,7 @@ def test_offline_in_the_middle_of_an_answer(window, serve, tmp_path):
 
     walk.answer(answer)
     expect(banner).to_be_hidden()
-    assert rows(server, "words", "SELECT side FROM answers") == [("right",)]
+    assert rows(server, "words", SIDES) == [("right",)]
     walk.answer()
     assert rows(server, "words", COUNT) == [(2,)]
 
@@ -93,5 +94,5 @@ def test_an_answer_on_its_way_when_the_page_was_closed_is_not_lost(window, serve
     walk.page.reload()
     expect(walk.page.get_by_text("2 of 20", exact=True)).to_be_visible()
     assert walk.stage
-    ((side, timings),) = rows(server, "words", "SELECT side, timings FROM answers")
+    ((side, timings),) = rows(server, "words", SIDES.replace(" FROM", ", timings FROM"))
     assert side == "right" and json.loads(timings) == json.loads(sent)

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.participant_pages import Walk, rows
 from tests.support.media import films, sounds, write_media_study
+from tests.support.open_study import SIDES
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 3\n"
 TIMINGS = "SELECT timings FROM answers ORDER BY seq"
@@ -65,7 +66,7 @@ def test_the_whole_card_chooses_and_playing_again_does_not(window, serve, tmp_pa
     expect(play).to_have_attribute("data-played", "")
     assert rows(server, "media", "SELECT count(*) FROM answers") == [(0,)]
     walk.answer(lambda: walk.page.locator(".option").last.click(position={"x": 6, "y": 6}))
-    assert rows(server, "media", "SELECT side FROM answers") == [("right",)]
+    assert rows(server, "media", SIDES) == [("right",)]
 
 
 def test_media_that_cannot_be_played_block_no_participant(window, serve, tmp_path):

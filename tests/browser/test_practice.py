@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
 from tests.support.media import pictures, sounds, write_media_study
+from tests.support.open_study import SIDES
 
 TOML = """
 [session]
@@ -123,7 +124,7 @@ def test_a_reload_shows_the_same_feedback(window, serve, tmp_path, scripts):
             assert before == (stimuli(page), marks(page), page.locator(".note").text_content())
         page.get_by_role("button", name="Continue").click()
         expect(page.locator("[data-kind=practice]")).to_be_visible()
-    assert rows(server, "words", "SELECT side FROM answers") == [("left",), ("skip",)]
+    assert rows(server, "words", SIDES) == [("left",), ("skip",)]
 
 
 def test_audio_can_be_played_again(window, serve, tmp_path):

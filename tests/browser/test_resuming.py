@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.participant_pages import WHOLE, Walk, rows
 from tests.support.live_server import write_study
+from tests.support.open_study import SIDES
 
 ELSEWHERE = "The study continues in another window"
 
@@ -81,7 +82,7 @@ def test_of_two_devices_the_newer_one_is_heard(window, serve, tmp_path):
     phone.until("trial")
     laptop = Walk(window(), link)
     assert laptop.question == phone.question
-    counted = "SELECT side FROM answers a JOIN queries q ON q.id = a.query WHERE q.slot >= 0"
+    counted = f"{SIDES} WHERE q.slot >= 0"
     phone.answer()
     assert phone.kind == "elsewhere" and phone.axe() == []
     assert phone.page.get_by_text("no longer stored").is_visible()

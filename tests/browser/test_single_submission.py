@@ -11,6 +11,7 @@ from tests.browser.monitor_pages import wait_for
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
 from tests.support.media import pictures, write_media_study
+from tests.support.open_study import SIDES
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 
@@ -121,7 +122,7 @@ def test_a_key_pressed_before_the_trial_has_settled_does_not_answer_it(window, s
     walk.page.evaluate(HAPPEN, ["#stage", early])
     assert walk.page.locator(".trial[data-state=open]").count() == 1
     walk.answer(lambda: walk.page.evaluate(HAPPEN, ["#stage", [["keydown", {"key": "2"}, None]]]))
-    assert rows(server, "words", "SELECT side FROM answers") == [("right",)]
+    assert rows(server, "words", SIDES) == [("right",)]
 
 
 def test_the_second_half_of_a_double_click_belongs_to_the_page_of_the_first(
@@ -277,6 +278,6 @@ def test_time_out_and_interval(window, serve, tmp_path):
     expect(walk.page.locator(".note")).to_contain_text("You ran out of time")
     expect(walk.page.locator("[data-kind=feedback]")).to_be_visible()
     assert walk.page.evaluate("() => performance.now()") - begun >= 2 * (400 + 300)
-    found = rows(server, "words", "SELECT side, rt_ms FROM answers")
+    found = rows(server, "words", SIDES.replace(" FROM", ", rt_ms FROM"))
     assert [side for side, _ in found] == ["timeout", "timeout"]
     assert all(400 <= rt < 900 for _, rt in found)

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from server.collection.screens import CONTINUED
 from tests.browser.participant_pages import WHOLE, rows
 from tests.support.live_server import write_study
+from tests.support.open_study import SIDES
 
 
 def test_a_whole_study_with_scripts_off(window, serve, tmp_path):
@@ -45,7 +46,7 @@ def test_the_back_button_leads_to_the_current_trial(window, serve, tmp_path):
     page.go_back()
     assert page.locator("[name=question]").get_attribute("value") == question
     page.locator("[value=right]").click()
-    sides = rows(server, "words", "SELECT side FROM answers ORDER BY seq")
+    sides = rows(server, "words", f"{SIDES} ORDER BY seq")
     assert sides == [("left",), ("left",), ("right",)]
 
 

@@ -154,8 +154,8 @@ def test_a_worker_continues_from_the_snapshot_with_the_ids_of_the_database(folde
     assert [
         (one.question, one.anchor, one.nearer, one.farther, int(one.participant)) for one in answers
     ] == desk.rows(
-        "SELECT q.id, q.anchor, iif(a.side = 'left', q.left, q.right), "
-        "iif(a.side = 'left', q.right, q.left), q.participant FROM answers a "
+        "SELECT q.id, q.anchor, a.chosen ->> 0, "
+        "q.options ->> (a.chosen ->> 0 = q.options ->> 0), q.participant FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch', 'practice') "
         "ORDER BY a.seq"
     )

@@ -10,11 +10,24 @@ import numpy as np
 
 from lore_active.simulation.observers import gaussian_space
 from server.collection.controls import Control
-from server.collection.screens import CONTINUED, Screen, Welcome
+from server.collection.screens import CONTINUED, Response, Screen, Welcome
 from server.collection.service import Service
 from server.learning.worker import Worker
 from server.study.workspace import open_study
 from tests.support.live_server import write_study
+
+# The side that was chosen of a triplet: answers are `a`, their questions `q`.
+SIDE = (
+    "CASE WHEN a.outcome <> 'chosen' THEN a.outcome "
+    "WHEN a.chosen ->> 0 = q.options ->> 0 THEN 'left' ELSE 'right' END"
+)
+SIDES = f"SELECT {SIDE} FROM answers a JOIN queries q ON q.id = a.query"
+
+
+def response(answer: str | Response) -> Response:
+    """A side of a triplet as the position of the option."""
+    sides: dict[str | Response, Response] = {"left": (0,), "right": (1,)}
+    return sides.get(answer, answer)  # type: ignore[arg-type]
 
 
 class Desk:
@@ -56,10 +69,10 @@ class Desk:
         self.service.consent(came.token, True)
         return self.service.begin(came.token)
 
-    def answer(self, stage: Screen, side: str = "left") -> Screen:
-        """The next stage, breaks taken."""
+    def answer(self, stage: Screen, answer: str | Response = "left") -> Screen:
+        """The next stage, breaks taken; the answer is a side of a triplet, or positions."""
         assert stage.trial is not None
-        following = self.service.answer(stage.participant, stage.trial.token, side)
+        following = self.service.answer(stage.participant, stage.trial.token, response(answer))
         while following.kind in CONTINUED:
             following = self.service.rest(following.participant, following.done)
         return following
@@ -75,7 +88,7 @@ class Respondent:
 
     def side(self, stage: Screen) -> str:
         trial = stage.trial
-        assert trial is not None
-        anchor, left, right = (self.space[k] for k in (trial.anchor, trial.left, trial.right))
+        assert trial is not None and trial.anchor is not None
+        anchor, left, right = (self.space[k] for k in trial.items)
         gap = np.linalg.norm(anchor - right) - np.linalg.norm(anchor - left)
         return "left" if gap + self.noise * self.rng.normal() > 0 else "right"

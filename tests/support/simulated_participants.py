@@ -10,6 +10,7 @@ import numpy as np
 from lore_active.simulation.observers import Observer, ObserverNoise
 from server.collection.screens import CONTINUED, Screen, Welcome
 from server.collection.service import Service
+from tests.support.open_study import response
 
 
 class SimulatedParticipant:
@@ -65,7 +66,8 @@ class SimulatedParticipant:
     def _answered(self) -> Screen:
         trial = self.stage.trial
         assert trial is not None
-        side = self._always or self._observer.answer(trial.anchor, trial.left, trial.right)
+        chosen = self._observer.choose(trial.kind, trial.anchor, trial.options)
+        places = tuple(trial.options.index(item) for item in chosen)
         rt = float(self._rng.lognormal(np.log(self._rt), 0.4))
         onset = self.service.clock()
         self._wait(rt)
@@ -75,10 +77,10 @@ class SimulatedParticipant:
         return self.service.answer(
             self.token,
             trial.token,
-            side,
+            response(self._always) if self._always else places,
             self.stage.visit,
             rt,
-            timings,  # type: ignore[arg-type]
+            timings,
         )
 
 

@@ -179,7 +179,7 @@ def mend(
     c: Connection,
     now: int,
     items: list[tuple[int, str, str, str]],
-    state: dict[str, int],
+    state: dict[str, int | str],
     practice: int,
     feedback: bool,
     lacking: Missing,
@@ -195,12 +195,15 @@ def mend(
     return Mended(kept, dropped, lost)
 
 
-def _begin(c: Connection, items: list[tuple[int, str, str, str]], state: dict[str, int]) -> bool:
+def _begin(
+    c: Connection, items: list[tuple[int, str, str, str]], state: dict[str, int | str]
+) -> bool:
     collection.add_items(c, items)
     if collection.state(c) is not None:
         return False
     c.execute(
-        "INSERT INTO state VALUES (1, 'paused', :reason, :answers, :participants, :trials, :seed)",
+        "INSERT INTO state "
+        "VALUES (1, 'paused', :reason, :answers, :participants, :trials, :seed, :kind)",
         {**state, "reason": "Recovered without the settings changed on the monitor."},
     )
     return True

@@ -16,6 +16,7 @@ from server.store.hash_chain.verification import Walk
 from server.store.recovery.pages import Column, Image, RowPlace, Shapes
 from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import Connection
+from server.store.sqlite.former_names import complete_row
 from server.store.tables import CHAIN, SECRET, TABLES
 
 # Tables whose rows never change.
@@ -205,11 +206,11 @@ def parted_at(c: Connection, source: Source) -> int | None:
     first, others = None, 0
     for number, row in source.rows("answers"):
         existing = c.execute(
-            "SELECT query, side, received_at FROM answers WHERE seq = ?", (number,)
+            "SELECT query, outcome, chosen, side, received_at FROM answers WHERE seq = ?", (number,)
         ).fetchone()
         if existing is None:
             continue
-        if tuple(existing) == (row["query"], row["side"], row["received_at"]):
+        if all(row.get(name) in (None, value) for name, value in dict(existing).items()):
             first, others = None, 0
         else:
             first, others = first or number, others + 1
@@ -268,6 +269,10 @@ def _put(c: Connection, table: str, number: int, row: Row, new: bool, result: Me
         _known_participant(c, row["participant"], result)
     if row.get("repeats") is not None and not _has(c, "queries", row["repeats"]):
         row = {**row, "repeats": None}
+    try:
+        row = complete_row(c, table, row)
+    except TypeError as error:
+        raise sqlite3.IntegrityError(str(error)) from error
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
     c.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
     result.added[table] += 1

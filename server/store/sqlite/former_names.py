@@ -1,14 +1,18 @@
-"""Names in studies and logs of earlier versions, and the current ones.
+"""What studies and logs of earlier versions call otherwise, or lack, in current terms.
 
-Stored rows are never rewritten: a hash chain covers them. Tables and columns were renamed by a
-migration; events and JSON keep their names, and are read by what is here.
+Stored values are never rewritten: a hash chain covers them. Tables and columns were renamed by a
+migration, and columns that were added later were filled; events and JSON keep their names, and are
+read by what is here, as are rows that come from elsewhere.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping
 from typing import Any
+
+from server.store.item_lists import listed, question_key
 
 # The migration that renamed tables and columns.
 RENAMED_BY = 8
@@ -56,6 +60,31 @@ def event_kinds(*kinds: str) -> str:
     """Return the SQL list of these kinds of events, each with its former names."""
     former = [name for name, kind in _EVENTS.items() if kind in kinds]
     return ", ".join(f"'{name}'" for name in (*kinds, *former))
+
+
+def complete_row(c: sqlite3.Connection, table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Add the columns that a row lacks if it is of a version in which all questions were triplets.
+
+    Args of the wrong type raise TypeError or UnicodeEncodeError, as SQLite's own do.
+    """
+    if table == "queries" and row.get("options") is None and "left" in row:
+        options: Any = (row["left"], row.get("right"))
+        known = row.get("nearer")
+        return {
+            **row,
+            "options": listed(options),
+            "known": None if known is None else listed((known,)),
+            "key": question_key(row.get("anchor"), options),
+        }
+    if table == "answers" and row.get("outcome") is None and "side" in row:
+        side = row["side"]
+        if side in ("skip", "timeout"):
+            return {**row, "outcome": side, "chosen": None}
+        if side in ("left", "right"):
+            sql = f"SELECT json_array({side}) FROM queries WHERE id = ?"
+            asked = c.execute(sql, (row.get("query"),)).fetchone()
+            return {**row, "outcome": "chosen", "chosen": "[]" if asked is None else asked[0]}
+    return row
 
 
 def model_summary(stored: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lore_active.questions.kinds import MAX_OPTIONS, Kind
 from server.study.config import Catch, Item
 from server.study.items.files import find, read_table, read_text
 from server.study.parsing import FILE, parse_toml
@@ -14,6 +15,8 @@ from server.study.problems import Problem, shown, unknown
 
 ITEM_FIELDS = ("key", "file", "text", "label", "alt")
 CATCH_FIELDS = ("anchor", "nearer", "farther")
+# Of questions with more than two options.
+OTHER_FIELDS = tuple(f"farther_{number}" for number in range(2, MAX_OPTIONS))
 
 
 class ListedItem(Struct, frozen=True):
@@ -47,18 +50,27 @@ def read_list(folder: Path, path: str, problems: list[Problem]) -> Listing:
 
 
 def read_catches(
-    folder: Path, path: str, listed: list[ListedItem], items: list[Item], problems: list[Problem]
+    folder: Path,
+    path: str,
+    listed: list[ListedItem],
+    items: list[Item],
+    kind: Kind,
+    problems: list[Problem],
 ) -> tuple[Catch, ...]:
-    """Return catch questions by item number, from the list and from the file `path` (or "")."""
+    """Return catch questions by item number, from the list and from the file `path` (or "").
+
+    Some may name fewer options than a question of this kind shows, but not more.
+    """
     entries = list(listed)
     if path:
         text = _text(folder, path, "stimuli.catches", problems)
         if text is not None:
-            entries += _from_csv(text, path, CATCH_FIELDS, CATCH_FIELDS, problems) or []
+            fields = (*CATCH_FIELDS, *OTHER_FIELDS)
+            entries += _from_csv(text, path, fields, CATCH_FIELDS, problems) or []
     number = {item.key: at for at, item in enumerate(items)}
     catches: dict[Catch, ListedItem] = {}
     for entry in entries:
-        catch = _catch(entry, number, problems)
+        catch = _catch(entry, number, kind, problems)
         if catch is None:
             continue
         first = catches.setdefault(catch, entry)
@@ -69,9 +81,12 @@ def read_catches(
     return tuple(catches)
 
 
-def _catch(entry: ListedItem, number: dict[str, int], problems: list[Problem]) -> Catch | None:
+def _catch(
+    entry: ListedItem, number: dict[str, int], kind: Kind, problems: list[Problem]
+) -> Catch | None:
     before = len(problems)
-    for field in CATCH_FIELDS:
+    others = [field for field in OTHER_FIELDS if entry.fields.get(field)]
+    for field in (*CATCH_FIELDS, *others):
         key = entry.fields.get(field, "")
         if key not in number:
             # There may be many items; the closest name is more helpful than all of them.
@@ -81,13 +96,29 @@ def _catch(entry: ListedItem, number: dict[str, int], problems: list[Problem]) -
             problems.append(Problem(problem.file, problem.key, shown(key), rule))
     if len(problems) > before:
         return None
-    anchor, nearer, farther = (entry.fields[field] for field in CATCH_FIELDS)
+    anchor, nearer, farther, *more = (entry.fields[field] for field in (*CATCH_FIELDS, *others))
     # The anchor may also be the nearer item: the question then offers the anchor itself.
-    if farther in (anchor, nearer):
-        rule = "must differ from anchor and nearer"
-        problems.append(Problem(entry.file, f"{entry.place}, farther", shown(farther), rule))
+    for field, key, different in zip(
+        ("farther", *others),
+        (farther, *more),
+        ((anchor, nearer), *((anchor, nearer, farther, *more[:at]) for at in range(len(more)))),
+        strict=True,
+    ):
+        if key in different:
+            rule = "must differ from anchor and nearer" + " and the other options" * bool(others)
+            problems.append(Problem(entry.file, f"{entry.place}, {field}", shown(key), rule))
+            return None
+    # An odd-one-out question shows all three, and the farther one is the odd one.
+    most = kind.options - 2 if kind.has_anchor else 0
+    if len(others) > most:
+        rule = f"must be omitted: a question of the kind {kind.label} has {kind.options} options"
+        problems.append(
+            Problem(entry.file, f"{entry.place}, {others[most]}", shown(more[most]), rule)
+        )
         return None
-    return Catch(number[anchor], number[nearer], number[farther])
+    return Catch(
+        number[anchor], number[nearer], number[farther], tuple(number[key] for key in more)
+    )
 
 
 def _text(folder: Path, path: str, key: str, problems: list[Problem]) -> str | None:
@@ -119,10 +150,11 @@ def _from_csv(
         if name not in fields:
             problems.append(unknown(file, f"line 1, {name or 'a column'}", name, fields, "column"))
     missing = [name for name in needed if name not in header]
-    # A catch question needs all columns, an item one of the two.
-    if missing and (needed == fields or len(missing) == len(needed)):
-        word = " and " if needed == fields else " or "
-        rule = f"must have the column{'s' * (needed == fields)} {word.join(needed)}"
+    # A catch question needs all three columns, an item one of the two.
+    every = needed == CATCH_FIELDS
+    if missing and (every or len(missing) == len(needed)):
+        word = " and " if every else " or "
+        rule = f"must have the column{'s' * every} {word.join(needed)}"
         problems.append(Problem(file, "line 1", shown(",".join(header)), rule))
         return None
     return [ListedItem(file, f"line {line.number}", line.cells) for line in lines]
@@ -137,7 +169,7 @@ def _from_toml(text: str, file: str, problems: list[Problem]) -> Listing:
             problems.append(unknown(file, name, name, ("item", "catch")))
     return Listing(
         _tables(document, "item", ITEM_FIELDS, file, problems),
-        _tables(document, "catch", CATCH_FIELDS, file, problems) or [],
+        _tables(document, "catch", (*CATCH_FIELDS, *OTHER_FIELDS), file, problems) or [],
     )
 
 

@@ -175,7 +175,7 @@ def test_of_a_study_the_answers_that_count(tmp_path):
     rows = [one for one in desk.database.read(journal.counted) if not one.excluded]
     catches = desk.rows(
         "SELECT count(*) FROM queries WHERE purpose = 'catch' AND participant <> 2 "
-        "AND id IN (SELECT query FROM answers WHERE side <> 'skip')"
+        "AND id IN (SELECT query FROM answers WHERE outcome <> 'skip')"
     )[0][0]
     assert len(rows) == 2 * 19 - catches
     desk.close()

@@ -23,7 +23,7 @@ from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
 from tests.support.experimenter_client import PASSWORD, application, guarded_study, sign_in
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import SIDE, Desk, Respondent
 from tests.support.report_study import carried
 
 ITEMS = 9
@@ -127,7 +127,7 @@ def test_the_parts_add_up_to_all_answers(desk, tmp_path):
     assert running.groups == again.groups
     fates = desk.database.read(Fates)
     rows = desk.rows(
-        "SELECT a.seq, q.purpose, a.side, p.excluded FROM answers a "
+        f"SELECT a.seq, q.purpose, {SIDE}, p.excluded FROM answers a "
         "JOIN queries q ON q.id = a.query JOIN participants p ON p.id = q.participant"
     )
     assert sum(fates.counted(*row) for row in rows) == found.counted

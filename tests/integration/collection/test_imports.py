@@ -194,6 +194,26 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     run("import", file, desk.folder)
 
 
+def test_imported_trials_of_several_comparisons_stay_together(desk, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = ["query,reference_1,reference_2,reference_3,reference_4,n_select,is_ranked"]
+    for _ in range(40):
+        near = np.linalg.norm(SPACE - SPACE[query := rng.integers(ITEMS)], axis=1)
+        shown = rng.permutation(np.delete(np.arange(ITEMS), query))[:4]
+        names = [f"word{item:02d}" for item in (query, *shown[np.argsort(near[shown])])]
+        rows.append(",".join([*names, "2", "True"]))
+    file = tmp_path / "grids.csv"
+    file.write_text("\n".join(rows))
+    out = run("import", file, desk.folder)
+    assert "grids.csv: read as 40 trials of the kind rank-2-of-4." in out
+    assert "200 comparisons, items matched by name" in out
+    worker = desk.worker()
+    worker.turn()
+    triplets = worker.learner._triplets()
+    assert (len(triplets), triplets.n_trials) == (200, 40)
+    checked(desk, tmp_path)
+
+
 def test_a_dry_run_leaves_nothing_behind(tmp_path):
     desk = Desk(tmp_path / "words", TOML, items=ITEMS)
     desk.close()
@@ -329,8 +349,8 @@ def test_one_studys_exports_are_anothers_imported_answers(desk, tmp_path, form):
     desk.control.exclude("test", 2, "one key")
     run("export", desk.folder, "--format", form, "--out", tmp_path / "out", "--without-excluded")
     wanted = desk.rows(
-        "SELECT q.anchor, CASE a.side WHEN 'left' THEN q.left ELSE q.right END, "
-        "CASE a.side WHEN 'left' THEN q.right ELSE q.left END FROM answers a "
+        "SELECT q.anchor, a.chosen ->> 0, "
+        "q.options ->> (a.chosen ->> 0 = q.options ->> 0) FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch', 'practice') "
         "AND q.participant = 1 ORDER BY a.seq"
     )

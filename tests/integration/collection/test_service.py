@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from server.collection.screens import CONTINUED, Rejected, Welcome
 from server.collection.service import QuestionNotFound, UnknownParticipant
-from tests.support.open_study import Desk
+from tests.support.open_study import SIDES, Desk
 
 SHORT = "[session]\ntrials = 6\npractice = 0\nbreak_every = 0\nfeedback = false\n"
 
@@ -61,7 +62,7 @@ def test_the_whole_way(desk):
         if stage.kind in CONTINUED:
             stage = desk.service.rest(came.token, stage.done)
         elif stage.kind in ("practice", "trial"):
-            stage = desk.service.answer(came.token, stage.trial.token, "left")
+            stage = desk.service.answer(came.token, stage.trial.token, (0,))
         else:
             break
     practice, four = ["practice", "practice_feedback"], ["trial"] * 4
@@ -82,7 +83,7 @@ def test_practice_says_what_was_right(tmp_path):
     stage = desk.new_participant()
     trial = stage.trial
     token = stage.participant
-    right = "left" if trial.left == trial.anchor else "right"
+    right = (trial.options.index(trial.anchor),)
     told = desk.service.answer(token, trial.token, right)
     assert (told.kind, told.note) == ("practice_feedback", "practice_right")
     assert told.trial == replace(trial, chosen=right, expected=right)
@@ -91,7 +92,8 @@ def test_practice_says_what_was_right(tmp_path):
     stage = desk.service.rest(token, told.done)
     assert stage.kind == "practice" and stage.trial.token != trial.token
     trial = stage.trial
-    wrong, right = ("right", "left") if trial.left == trial.anchor else ("left", "right")
+    right = (trial.options.index(trial.anchor),)
+    wrong = (1 - right[0],)
     last = desk.service.answer(token, trial.token, wrong)
     assert (last.kind, last.note) == ("practice_feedback", "practice_wrong")
     assert (last.trial.chosen, last.trial.expected) == (wrong, right)
@@ -113,8 +115,8 @@ def test_practice_without_a_choice_shows_what_most_people_choose(tmp_path, side,
     desk.wait(1000)
     told = desk.service.answer(stage.participant, stage.trial.token, side)
     assert (told.kind, told.note) == ("practice_feedback", note)
-    nearer = "left" if stage.trial.left == stage.trial.anchor else "right"
-    assert (told.trial.chosen, told.trial.expected) == (side, nearer)
+    nearer = stage.trial.options.index(stage.trial.anchor)
+    assert (told.trial.chosen, told.trial.expected) == ((), (nearer,))
     assert desk.service.rest(stage.participant, told.done).kind == "ready"
     desk.close()
 
@@ -163,7 +165,7 @@ def paced(desk, gap_ms):
             stage = desk.service.rest(stage.participant, stage.done)
         else:
             desk.wait(gap_ms)
-            stage = desk.service.answer(stage.participant, stage.trial.token, "left")
+            stage = desk.service.answer(stage.participant, stage.trial.token, (0,))
     return reminded
 
 
@@ -196,7 +198,7 @@ def test_minutes_left_follow_their_own_pace(tmp_path):
         assert (stage.minutes is None) == (done < 5)
         # A single long pause does not change the estimate.
         desk.wait(600_000 if done == 12 else 6_000)
-        stage = desk.service.answer(stage.participant, stage.trial.token, "left")
+        stage = desk.service.answer(stage.participant, stage.trial.token, (0,))
     assert stage.minutes == pytest.approx(7.0)
     desk.close()
 
@@ -206,14 +208,14 @@ def test_the_same_answer_again_changes_nothing(desk):
     first = desk.answer(stage, "left")
     for side in ("left", "right", "skip"):
         assert desk.answer(stage, side) == first
-    assert desk.rows("SELECT side FROM answers") == [("left",)]
+    assert desk.rows(SIDES) == [("left",)]
 
 
 def test_one_cannot_answer_ahead(desk):
     """The question after the next is leased for preloading, but its turn has not come."""
     stage = desk.new_participant()
     ((ahead,),) = desk.rows("SELECT token FROM queries WHERE slot = 1")
-    following = desk.service.answer(stage.participant, ahead, "left")
+    following = desk.service.answer(stage.participant, ahead, (0,))
     assert following.trial == stage.trial
     assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
 
@@ -221,11 +223,11 @@ def test_one_cannot_answer_ahead(desk):
 def test_one_cannot_answer_for_another(desk):
     one, other = desk.new_participant(), desk.new_participant()
     with pytest.raises(QuestionNotFound):
-        desk.service.answer(one.participant, other.trial.token, "left")
+        desk.service.answer(one.participant, other.trial.token, (0,))
     with pytest.raises(QuestionNotFound):
-        desk.service.answer(one.participant, "nonsense", "left")
+        desk.service.answer(one.participant, "nonsense", (0,))
     with pytest.raises(UnknownParticipant):
-        desk.service.answer("nonsense", one.trial.token, "left")
+        desk.service.answer("nonsense", one.trial.token, (0,))
 
 
 def test_coming_back_resumes_at_the_same_trial(desk):
@@ -287,7 +289,7 @@ def ways(desk):
     gone["never consented"] = desk.service.visit(unsure.token)
     gone["never consented, agrees late"] = desk.service.consent(unsure.token, True)
     gone["expired"] = desk.service.visit(away.participant)
-    gone["answers late"] = desk.service.answer(away.participant, away.trial.token, "left")
+    gone["answers late"] = desk.service.answer(away.participant, away.trial.token, (0,))
     gone["full"] = desk.service.arrive({"PROLIFIC_PID": "late"})
     gone["already"] = desk.service.arrive({"PROLIFIC_PID": "one", "SESSION_ID": "2"})
     desk.control.stop("test")
@@ -333,13 +335,13 @@ def test_a_skip_that_the_study_does_not_offer_is_not_taken(desk):
     assert (kept.kind, kept.trial, kept.note) == ("trial", stage.trial, "not_taken")
     assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
     assert desk.answer(stage, "right").note == ""
-    assert desk.rows("SELECT side FROM answers") == [("right",)]
+    assert desk.rows(SIDES) == [("right",)]
 
 
 @pytest.mark.parametrize("desk", [SHORT + "[trial]\nskip = true\n"], indirect=True)
 def test_a_skip_that_the_study_offers_is_taken(desk):
     assert desk.answer(desk.new_participant(), "skip").note == ""
-    assert desk.rows("SELECT side FROM answers") == [("skip",)]
+    assert desk.rows(SIDES) == [("skip",)]
 
 
 def test_without_a_time_limit_time_is_never_up(desk):
@@ -362,7 +364,7 @@ def test_time_is_up_by_the_servers_clock_and_not_before(desk):
     desk.now += 1000
     following = desk.answer(stage, "timeout")
     assert (following.kind, following.note) == ("trial", "timed_out")
-    assert desk.rows("SELECT side FROM answers") == [("left",), ("timeout",)]
+    assert desk.rows(SIDES) == [("left",), ("timeout",)]
     assert desk.answer(stage, "timeout").note == "", "the same once more is no time-out of the next"
 
 
@@ -379,21 +381,21 @@ def test_a_clock_that_was_set_back_blocks_no_participant(desk):
 def test_the_newest_window_wins_and_the_older_one_stores_nothing(desk):
     old = desk.new_participant()
     new = desk.service.visit(old.participant)
-    told = desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    told = desk.service.answer(old.participant, old.trial.token, (0,), visit=old.visit)
     assert (told.kind, told.note) == ("elsewhere", "not_taken")
     assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
-    desk.service.answer(new.participant, new.trial.token, "right", visit=new.visit)
-    assert desk.rows("SELECT side FROM answers") == [("right",)], "what the newest window said"
+    desk.service.answer(new.participant, new.trial.token, (1,), visit=new.visit)
+    assert desk.rows(SIDES) == [("right",)], "what the newest window said"
 
 
 def test_an_answer_from_before_the_newer_window_opened_is_kept(desk):
     old = desk.new_participant()
-    desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    desk.service.answer(old.participant, old.trial.token, (0,), visit=old.visit)
     new = desk.service.visit(old.participant)
     assert new.done == 1
-    again = desk.service.answer(old.participant, old.trial.token, "left", visit=old.visit)
+    again = desk.service.answer(old.participant, old.trial.token, (0,), visit=old.visit)
     assert (again.kind, again.note) == ("elsewhere", ""), "sent again, as after a lost reply"
-    assert desk.rows("SELECT side FROM answers") == [("left",)]
+    assert desk.rows(SIDES) == [("left",)]
 
 
 def test_no_page_of_an_older_window_takes_a_step(tmp_path):
@@ -412,7 +414,7 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
             "break": lambda visit, done=stage.done: service.rest(token, done, visit),
             "practice_feedback": lambda visit, done=stage.done: service.rest(token, done, visit),
             "practice": lambda visit, trial=stage.trial: service.answer(
-                token, trial.token, "left", visit
+                token, trial.token, (0,), visit
             ),
         }.get("practice" if stage.kind == "trial" else stage.kind)
         if act is None:
@@ -547,9 +549,7 @@ def test_no_participant_gets_a_triplet_twice(tmp_path):
     toml = "[session]\ntrials = 11\npractice = 0\ncatch = 0\nrepeat = 0\nbreak_every = 0\n"
     desk = Desk(tmp_path / "few", toml, items=4)
     stage = finish(desk, desk.new_participant())
-    rows = desk.rows(
-        "SELECT anchor, min(left, right), max(left, right) FROM queries WHERE slot >= 0"
-    )
+    rows = desk.rows("SELECT key FROM queries WHERE slot >= 0")
     assert len(rows) == len(set(rows)) == 11, "there are only 12 questions about 4 items"
     assert stage.kind == "feedback"
     desk.close()
@@ -569,14 +569,15 @@ def test_sides_are_balanced_and_repeats_are_swapped(tmp_path):
     desk = Desk(tmp_path / "words", toml)
     finish(desk, desk.new_participant())
     rows = desk.rows(
-        "SELECT left < right FROM queries WHERE slot >= 0 AND purpose IN ('random', 'active')"
+        "SELECT options ->> 0 < options ->> 1 FROM queries "
+        "WHERE slot >= 0 AND purpose IN ('random', 'active')"
     )
     assert 0.35 < sum(row[0] for row in rows) / len(rows) < 0.65
     pairs = desk.rows(
-        "SELECT q.left, q.right, o.left, o.right FROM queries q JOIN queries o ON o.id = q.repeats"
+        "SELECT q.options, o.options FROM queries q JOIN queries o ON o.id = q.repeats"
     )
     assert len(pairs) == 16
-    assert all((a, b) == (d, c) for a, b, c, d in pairs)
+    assert all(json.loads(now) == json.loads(then)[::-1] for now, then in pairs)
     desk.close()
 
 
@@ -584,7 +585,7 @@ def test_answers_cannot_be_changed_or_deleted(desk):
     desk.answer(desk.new_participant())
     raw = sqlite3.connect(desk.database.path)
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-        raw.execute("UPDATE answers SET side = 'right'")
+        raw.execute("UPDATE answers SET chosen = '[0]'")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         raw.execute("DELETE FROM answers")
     raw.close()

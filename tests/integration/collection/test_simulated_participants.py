@@ -285,15 +285,15 @@ def test_a_bot_answers_catches_as_the_study_says_up_to_its_lapses(tmp_path):
     database.close()
 
     class Contrary:
-        def answer(self, anchor, left, right):
-            return "left"
+        def choose(self, kind, anchor, options):
+            return options[:1]
 
     bot = Bot(study, {}, Contrary(), Browser("", None), 0.0, 1)  # type: ignore[arg-type]
-    said = [bot._side(0, 2, 1) for _ in range(2000)]
-    assert 0.87 < said.count("right") / 2000 < 0.93  # 1 − lapse / 2
-    assert bot._side(0, 3, 1) == "left"
-    beside_itself = [bot._side(4, 5, 4) for _ in range(500)]
-    assert beside_itself.count("right") > 400
+    said = [bot._places(0, [2, 1]) for _ in range(2000)]
+    assert 0.87 < said.count([1]) / 2000 < 0.93  # 1 − lapse / 2
+    assert bot._places(0, [3, 1]) == [0]
+    beside_itself = [bot._places(4, [5, 4]) for _ in range(500)]
+    assert beside_itself.count([1]) > 400
 
 
 def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_flagged(tmp_path):
@@ -311,9 +311,9 @@ def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_fla
             trial, rt = stage.trial, 1000 * float(rng.lognormal(0.0, 0.3))
             onset = desk.now
             desk.wait(rt)
-            side = bot._side(trial.anchor, trial.left, trial.right)
+            places = tuple(bot._places(trial.anchor, list(trial.options)))
             timings = {"rt_ms": rt, "onset_at": onset}
-            stage = desk.service.answer(stage.participant, trial.token, side, None, rt, timings)
+            stage = desk.service.answer(stage.participant, trial.token, places, None, rt, timings)
             while stage.kind in CONTINUED:
                 stage = desk.service.rest(stage.participant, stage.done)
     rows = shown(desk)["participants"]["rows"]

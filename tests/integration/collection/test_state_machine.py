@@ -20,7 +20,7 @@ from lore_active.errors import InvalidParameter
 from server.collection.screens import CONTINUED, Welcome
 from server.store import collection as store
 from server.store.hash_chain import verification as chain_verification
-from tests.support.open_study import Desk
+from tests.support.open_study import SIDE, Desk, response
 
 BUDGET = 24
 TOML = f"""
@@ -90,7 +90,7 @@ class Collecting(RuleBasedStateMachine):
             stage = service.begin(token)
         elif stage.kind in ("practice", "trial"):
             question = stage.trial.token
-            stage = service.answer(token, question, side)
+            stage = service.answer(token, question, response(side))
             if stage.note != "not_taken":
                 self.acknowledged.setdefault(question, side)
         elif stage.kind in CONTINUED:
@@ -110,8 +110,8 @@ class Collecting(RuleBasedStateMachine):
             "WHERE q.token = ?",
             question,
         )
-        first = self.desk.service.answer(token, question, side)
-        again = self.desk.service.answer(token, question, side)
+        first = self.desk.service.answer(token, question, response(side))
+        again = self.desk.service.answer(token, question, response(side))
         assert (first.kind, first.trial) == (again.kind, again.trial)
         self.stages[token] = first
 
@@ -169,7 +169,7 @@ class Collecting(RuleBasedStateMachine):
     @invariant()
     def every_acknowledged_answer_is_there_once(self) -> None:
         rows = self.desk.rows(
-            "SELECT q.token, a.side FROM answers a JOIN queries q ON q.id = a.query"
+            f"SELECT q.token, {SIDE} FROM answers a JOIN queries q ON q.id = a.query"
         )
         assert len(rows) == len(self.acknowledged)
         assert dict(rows) == self.acknowledged
@@ -177,7 +177,7 @@ class Collecting(RuleBasedStateMachine):
     @invariant()
     def nobody_shares_a_question_and_nobody_gets_one_twice(self) -> None:
         rows = self.desk.rows(
-            "SELECT participant, anchor, min(left, right), max(left, right) FROM queries "
+            "SELECT participant, key FROM queries "
             "WHERE slot >= 0 AND purpose NOT IN ('catch', 'repeat')"
         )
         assert len(rows) == len(set(rows))

@@ -25,7 +25,7 @@ from server.exports.tables import csv_text
 from server.study.workspace import open_study
 from tests.support.commands import run
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, response
 from tests.support.psych_ds_rules import issues
 
 # Enough answers for a map, whatever the last bits are.
@@ -173,7 +173,9 @@ def test_triplettools_keeps_who_was_careful(tmp_path, own_catches):
             desk.now += 2500
             # The first one's browser measures nothing.
             rt = None if careful else 1900.0
-            stage = desk.service.answer(stage.participant, stage.trial.token, side, rt_ms=rt)
+            stage = desk.service.answer(
+                stage.participant, stage.trial.token, response(side), rt_ms=rt
+            )
     desk.close()
     run("export", folder, "--format", "triplettools", "--out", tmp_path)
     rows = read(tmp_path / "words_triplettools.csv")

@@ -127,7 +127,7 @@ def test_excluding_a_participant_equals_never_having_had_their_answers(desk):
 def test_another_selector_chooses_among_what_was_asked(desk):
     found, change = compared(desk, "learning.selector=random", "lam=0.01")
     questions = desk.rows(
-        "SELECT DISTINCT anchor, min(left, right), max(left, right) FROM queries q "
+        "SELECT DISTINCT key FROM queries q "
         "JOIN answers a ON a.query = q.id WHERE purpose NOT IN ('practice', 'catch') "
         "AND participant <> 2"
     )

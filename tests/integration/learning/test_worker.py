@@ -64,8 +64,8 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
     collect(desk, worker, 3)
     worker.turn()
     rows = desk.rows(
-        "SELECT q.id, q.anchor, iif(a.side = 'left', q.left, q.right), "
-        "iif(a.side = 'left', q.right, q.left), q.participant FROM answers a "
+        "SELECT q.id, q.anchor, a.chosen ->> 0, "
+        "q.options ->> (a.chosen ->> 0 = q.options ->> 0), q.participant FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch') ORDER BY a.seq"
     )
     told = [
@@ -98,7 +98,7 @@ def test_a_journal_that_does_not_come_out_again_is_noticed_and_the_study_goes_on
     raw = sqlite3.connect(desk.folder / "study.db")
     raw.execute("DELETE FROM snapshot")
     raw.execute(
-        "UPDATE queries SET left = right, right = left WHERE id IN "
+        "UPDATE queries SET options = json_array(options ->> 1, options ->> 0) WHERE id IN "
         "(SELECT query FROM answers WHERE seq = 7)"
     )
     raw.commit()
@@ -125,7 +125,8 @@ def test_each_question_has_one_id_and_is_displayed_as_it_was_drawn(desk):
         stages = [desk.answer(stage, participant.side(stage)) for stage in stages]
         worker.turn()
     stored = desk.rows(
-        "SELECT id, anchor, left, right, origin FROM queries WHERE purpose <> 'catch' ORDER BY id"
+        "SELECT id, anchor, options ->> 0, options ->> 1, origin FROM queries "
+        "WHERE purpose <> 'catch' ORDER BY id"
     )
     known = sorted(worker.learner.questions, key=lambda one: one.id)
     assert [(one.id, one.anchor, one.left, one.right) for one in known] == [
@@ -214,7 +215,7 @@ def test_what_is_out_is_not_asked_again(desk):
         worker.turn()
         stages = [desk.answer(stage, participant.side(stage)) for stage in stages]
         rows = desk.rows(
-            "SELECT anchor, min(left, right), max(left, right) FROM queries q "
+            "SELECT key FROM queries q "
             "LEFT JOIN answers a ON a.query = q.id "
             "WHERE q.participant IS NOT NULL AND a.seq IS NULL AND origin = 'learner'"
         )
@@ -273,7 +274,7 @@ def test_few_items_and_many_participants_go_on_with_selected_questions(tmp_path)
     collect(desk, worker, 5, Respondent(6, 1))
     worker.turn()
     counts = desk.rows(
-        "SELECT participant, anchor, min(left, right), max(left, right), count(*) FROM queries "
+        "SELECT participant, key, count(*) FROM queries "
         "WHERE participant IS NOT NULL AND purpose NOT IN ('catch', 'repeat') GROUP BY 1, 2, 3, 4"
     )
     assert len(counts) > 150 and all(row[4] == 1 for row in counts)

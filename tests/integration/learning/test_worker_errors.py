@@ -101,7 +101,7 @@ def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     damaged(
         desk,
         f"UPDATE queries SET anchor = 7777 WHERE id = {question}",
-        f"UPDATE answers SET side = 'neither' WHERE seq = {neither}",
+        f"UPDATE answers SET chosen = '[]' WHERE seq = {neither}",
     )
     before = worker.learner.counted
     assert worker.turn()

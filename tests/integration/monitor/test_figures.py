@@ -558,7 +558,7 @@ def test_timings_that_sqlite_cannot_read_do_not_stop_the_monitor(tmp_path):
     while stage.kind == "practice":
         stage = desk.answer(stage)
     desk.service.answer(
-        stage.participant, stage.trial.token, "left", None, None, {"rt_ms": float("nan")}
+        stage.participant, stage.trial.token, (0,), None, None, {"rt_ms": float("nan")}
     )
     assert seen(desk)["where"]["answers"] == 1
     desk.close()

@@ -15,7 +15,7 @@ from server.exports import log
 from server.maintenance import erasure
 from server.study.lock import ProcessLock
 from tests.support.commands import run
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, response
 
 TOML = """
 [session]
@@ -53,7 +53,11 @@ def original(tmp_path_factory):
             asked = stage.trial.token
             timings = {"onset_at": 1_700_000_000_123, "viewport": [1234, 777, 1]}
             stage = desk.service.answer(
-                stage.participant, asked, participant.side(stage), rt_ms=900.0, timings=timings
+                stage.participant,
+                asked,
+                response(participant.side(stage)),
+                rt_ms=900.0,
+                timings=timings,
             )
             while stage.kind in CONTINUED:
                 stage = desk.service.rest(stage.participant, stage.done)
@@ -113,9 +117,9 @@ def test_no_byte_of_the_participant_is_left(folder):
 
 
 def test_the_answers_stay_without_names_and_times_of_day(folder):
-    before = rows(folder, "SELECT seq, query, side, rt_ms FROM answers")
+    before = rows(folder, "SELECT seq, query, outcome, chosen, rt_ms FROM answers")
     run("forget", folder, "2", "--yes")
-    assert rows(folder, "SELECT seq, query, side, rt_ms FROM answers") == before
+    assert rows(folder, "SELECT seq, query, outcome, chosen, rt_ms FROM answers") == before
     own = "query IN (SELECT id FROM queries WHERE participant = 2)"
     assert rows(
         folder, f"SELECT DISTINCT timings, received_at % 86400000 FROM answers WHERE {own}"
@@ -152,9 +156,9 @@ def test_with_their_answers_the_model_is_made_without_them(folder, tmp_path):
     found = told("forget", folder, NAME, "--answers")
     assert found["answers"] == 17 and found["answers_erased"]
     own = "query IN (SELECT id FROM queries WHERE participant = 2)"
-    assert rows(folder, f"SELECT DISTINCT side, rt_ms, timings FROM answers WHERE {own}") == [
-        ("skip", None, None)
-    ]
+    assert rows(
+        folder, f"SELECT DISTINCT outcome, chosen, rt_ms, timings FROM answers WHERE {own}"
+    ) == [("skip", None, None)]
     assert rows(folder, "SELECT count(*) FROM snapshot") == [(0,)]
     ((counted,),) = rows(folder, "SELECT answers FROM models ORDER BY version DESC LIMIT 1")
     others = "participant <> 2 AND purpose NOT IN ('catch', 'practice')"

@@ -22,7 +22,7 @@ from server.store.hash_chain import records as chain
 from server.store.hash_chain import verification as chain_verification
 from server.store.sqlite import migration
 from tests.support.commands import run
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, response
 
 TOML = """
 [session]
@@ -49,7 +49,7 @@ def original(tmp_path_factory):
             following = desk.service.answer(
                 stage.participant,
                 stage.trial.token,
-                participant.side(stage),
+                response(participant.side(stage)),
                 rt_ms=700.0 + stage.done,
             )
             stage = following
@@ -112,7 +112,10 @@ CATCH = (
     "ORDER BY seq LIMIT 1"
 )
 LAST = "SELECT max(seq) FROM answers"
-FLIP = "UPDATE answers SET side = CASE side WHEN 'left' THEN 'right' ELSE 'left' END WHERE seq = {}"
+FLIP = (
+    "UPDATE answers SET chosen = (SELECT json_array(value) FROM queries q, json_each(q.options) "
+    "WHERE q.id = query AND value <> chosen ->> 0) WHERE seq = {}"
+)
 CHANGED = rf"was changed outside lore-active after {DAY} \(chain record \d+\)\."
 ATTACKS = {
     "catch answer flipped": ("answers", CATCH, [FLIP], CHANGED),
@@ -174,7 +177,10 @@ ATTACKS = {
     "known answer of a catch changed": (
         "queries",
         "SELECT query FROM answers WHERE seq = (" + CATCH + ")",
-        ["UPDATE queries SET nearer = left + right - nearer WHERE id = {}"],
+        [
+            "UPDATE queries SET known = json_array(options ->> (known ->> 0 = options ->> 0)) "
+            "WHERE id = {}"
+        ],
         CHANGED,
     ),
 }

@@ -109,7 +109,7 @@ def goes_on(folder):
         service.consent(token, True)
         stage = service.begin(token)
         while stage.kind in ("practice", "trial"):
-            stage = service.answer(token, stage.trial.token, "left")
+            stage = service.answer(token, stage.trial.token, (0,))
             while stage.kind in CONTINUED:
                 stage = service.rest(token, stage.done)
         worker.turn()
@@ -119,7 +119,7 @@ def goes_on(folder):
     counted = rows(
         folder,
         "SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
-        "WHERE q.purpose NOT IN ('catch', 'practice') AND a.side IN ('left', 'right')",
+        "WHERE q.purpose NOT IN ('catch', 'practice') AND a.outcome = 'chosen'",
     )
     assert [model] == counted
     return json.loads(run("replay", folder, "--json"))
@@ -320,7 +320,7 @@ def test_an_interrupted_participant_continues_after_their_last_answer(made, clos
         service = Service(database, study, lambda: now)
         stage = service.visit(token)
         assert stage.kind == "trial" and stage.done == newer[who]
-        assert service.answer(token, stage.trial.token, "left").done == newer[who] + 1
+        assert service.answer(token, stage.trial.token, (0,)).done == newer[who] + 1
     finally:
         database.close()
 

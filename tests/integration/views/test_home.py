@@ -8,7 +8,7 @@ import pytest
 
 from server.app import create_app
 from tests.support.live_server import now, write_study
-from tests.support.open_study import Respondent
+from tests.support.open_study import Respondent, response
 
 TOML = "[session]\ntrials = 4\npractice = 0\nfeedback = false\n[budget]\nanswers = 4\n"
 LISTED = 'listed = "{}"\n'
@@ -94,7 +94,9 @@ def test_the_state_is_what_a_participant_would_meet(app):
     served.service.consent(came.token, True)
     stage, participant = served.service.begin(came.token), Respondent(6, 2)
     while stage.kind == "trial":
-        stage = served.service.answer(came.token, stage.trial.token, participant.side(stage))
+        stage = served.service.answer(
+            came.token, stage.trial.token, response(participant.side(stage))
+        )
     assert state(app, "locally") == "full"
     served.control.stop("Ada")
     assert state(app, "locally") == "closed"
