@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from lore_active.participants.honest_answering import FAST_MS, MIN_WRONG
-from lore_active.participants.response_quality import (
-    ALPHA,
-    MAX_BLURRED,
-    MAX_FAST,
-    MAX_IMPLAUSIBLE,
-    MAX_ODDS,
-    MAX_SIDE,
-    SHARES,
-    Evidence,
-)
+from lore_active.participants.honest_answering import FAST_MS, min_wrong
+from lore_active.participants.patterns import MAX_BLURRED, MAX_FAST, MAX_IMPLAUSIBLE, MAX_SIDE
+from lore_active.participants.response_quality import ALPHA, MAX_ODDS, SHARES, Evidence
+from lore_active.questions.kinds import TRIPLET
 
 
 def percent(share: float) -> str:
@@ -36,7 +29,8 @@ _RULES = {
     "honest answering. Sides are randomised; choosing one side in up to "
     f"{percent(MAX_SIDE)} of trials counts as honest.",
     "catch": "More errors on catch trials than lapses explain: honest participants get "
-    f"{100 * MIN_WRONG:.1f} % wrong, or as many as other participants on the same questions.",
+    f"{100 * min_wrong(TRIPLET):.1f} % wrong, or as many as other participants on the same "
+    "questions.",
     "guessing": "Catch trials, repeats and predictions taken together look more like random "
     "answers than like those of a rather noisy but honest participant of this study.",
     "consistency": "Repeated questions are answered differently more often than other "

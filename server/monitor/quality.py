@@ -144,10 +144,10 @@ class Qualities:
         decided, catch = columns.decided, columns.decided & (columns.purpose == CATCH)
         numbers = np.full(len(columns.seq), NOTHING, dtype=np.int64)
         numbers[catch] = self._catch_numbers(columns, catch)
-        return Trials(
+        return Trials.of_triplets(
+            np.where(decided, columns.chosen == columns.left, NOTHING),
+            columns.predicted.astype(np.float64),
             participant=columns.participant.astype(np.int64),
-            side=np.where(decided, columns.chosen == columns.left, NOTHING),
-            predicted=columns.predicted.astype(np.float64),
             searched=np.asarray(columns.purpose == ACTIVE),
             order=columns.seq,
             catch=numbers,
