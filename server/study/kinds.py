@@ -58,7 +58,7 @@ def item_problems(kind: Kind, items: int) -> Iterator[Contradiction]:
         yield (
             "trial.options",
             str(kind.options),
-            f"a question shows {shown}, but there are only {items} items",
+            f"a question shows {shown}, and there are only {items} items",
         )
 
 

@@ -71,7 +71,7 @@ def _examine(folder: Path, begun: bool = False) -> tuple[LoadedStudy | None, lis
 
 def _with_question(settings: Study) -> Study:
     """Give a study without a question of its own that of its kind."""
-    if settings.trial.question.strip():
+    if settings.trial.question:
         return settings
     question = default_question(kind_of(settings.trial))
     return replace(settings, trial=replace(settings.trial, question=question))

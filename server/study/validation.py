@@ -166,6 +166,9 @@ def _pay(study: Study) -> Iterator[tuple[str, str, str]]:
 
 def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
     texts = {f"texts.{name}": getattr(study.texts, name) for name in NEVER_EMPTY}
+    if study.trial.question:
+        # An empty one stands for the question of the kind.
+        texts["trial.question"] = study.trial.question
     for key, text in texts.items():
         if not text.strip():
             yield key, shown(text), "must not be empty: participants need it"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lore_active.errors import LoreError
-from server.study.config import Study
+from server.study.config import Study, Trial
 from server.study.items.file_types import MEDIA
 from server.study.loading import InvalidStudy, Problem, check, load
 from server.study.texts import Texts
@@ -28,7 +28,8 @@ def test_the_smallest_study_loads_with_defaults(folder):
     assert check(folder) == []
     assert study.folder == folder
     assert study.name == "words"
-    assert study.settings == Study(title="Words")
+    question = "Which of the two is more like the one above?"
+    assert study.settings == Study(title="Words", trial=Trial(question=question))
     assert [item.key for item in study.items] == ["blue", "green", "grey", "red"]
     assert {item.kind for item in study.items} == {"text"}
     assert study.items[0].text == study.items[0].label == study.items[0].alt == "blue"
@@ -94,6 +95,24 @@ redirect = "javascript:alert(1)"
         ("seed = " + "9" * 5000, "study.toml: is unreadable, but must be TOML"),
         ("x = " + "[" * 5000, "study.toml: is unreadable, but must be TOML"),
         ('trial.question = " "', 'trial.question is " ", but must not be empty'),
+        ('trial.kind = "pairs"', 'trial.kind is "pairs", but must be "triplet" or "choose" or'),
+        ("trial.options = 13", "trial.options is 13, but must be a whole number from 0 to 12"),
+        ("trial.options = 4", "trial.options is 4, but must be 2, or omitted, where trial.kind"),
+        ('trial.kind = "rank"', "trial.options is missing, but must be from 2 to 12"),
+        ('trial.kind = "choose"\ntrial.options = 1', "trial.options is 1, but must be from 2"),
+        ('trial.kind = "rank"\ntrial.options = 3', "trial.pick is missing, but must be from 1"),
+        (
+            'trial.kind = "rank"\ntrial.options = 3\ntrial.pick = 3',
+            'trial.pick is 3, but must be from 1 to 2 where trial.kind is "rank", below',
+        ),
+        (
+            'trial.kind = "odd-one-out"\ntrial.pick = 2',
+            'trial.pick is 2, but must be 1, or omitted, where trial.kind is "odd-one-out"',
+        ),
+        (
+            'trial.kind = "choose"\ntrial.options = 8\ntrial.pick = 2',
+            "trial.options is 8, but a question shows 8 options and an anchor, and there are only 4",
+        ),
         ('texts.progress = "{done}/{n}"', 'texts.progress is "{done}/{n}", but may contain'),
         ('texts.progress = "{done:x}"', "{done} and {all} and no other braces"),
         ('texts.progress = "{"', 'texts.progress is "{", but may contain'),
