@@ -9,6 +9,7 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
+from server.store.item_lists import Items, items_in
 from server.store.journal import CHANGES, QUARANTINED
 from server.store.models import last_simulated_step
 from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
@@ -37,20 +38,21 @@ class ChangeMarks:
 class AnswerRow:
     """An answer for the figures.
 
-    `before` is the item that the participant chose the first time, for repeats; the question was
-    displayed at `served_at` or later. `measured` says whether the page sent timings, `onset`
-    whether these include the onset. `version` is of the model when the question was selected.
+    `options` are in the order of display, `chosen` in the order of choice (none if the trial was
+    skipped or timed out), `known` is the answer of catch questions. `before` is what the
+    participant chose the first time, for repeats; the question was displayed at `served_at` or
+    later. `measured` says whether the page sent timings, `onset` whether these include the onset.
+    `version` is of the model when the question was selected.
     """
 
     seq: int
     participant: int
     purpose: str
-    anchor: int
-    left: int
-    right: int
-    side: str
-    nearer: int | None
-    before: int | None
+    anchor: int | None
+    options: Items
+    chosen: Items
+    known: Items
+    before: Items
     rt_ms: float | None
     received_at: int
     blurred: int
@@ -156,21 +158,22 @@ SIDE = (
     "CASE WHEN a.outcome <> 'chosen' THEN a.outcome "
     f"WHEN a.chosen ->> 0 = {LEFT} THEN 'left' ELSE 'right' END"
 )
-# A page may send timings that SQLite rejects as JSON (NaN), and a damaged file may refer to items
-# that do not exist: neither must stop the monitor.
+# A page may send timings that SQLite rejects as JSON (NaN): that must not stop the monitor.
 ANSWERS = (
-    f"SELECT a.seq, q.participant, q.purpose, q.anchor, {LEFT}, {RIGHT}, {SIDE}, q.known ->> 0, "
-    "o.chosen ->> 0, a.rt_ms, "
-    "a.received_at, CASE WHEN json_valid(a.timings) "
+    "SELECT a.seq, q.participant, q.purpose, q.anchor, q.options, a.chosen, q.known, o.chosen, "
+    "a.rt_ms, a.received_at, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
     f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END, "
     f"q.version FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
     "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
-    "WHERE q.purpose <> 'practice' AND json_valid(q.options) "
-    f"AND min(q.anchor, {LEFT}, {RIGHT}) >= 0 "
-    f"AND max(q.anchor, {LEFT}, {RIGHT}) < (SELECT count(*) FROM items) "
+    "WHERE q.purpose <> 'practice' "
 )
+
+
+def answer_row(row: Row | tuple[Any, ...]) -> AnswerRow:
+    """Return an answer from a row of `ANSWERS`."""
+    return AnswerRow(*row[:4], *map(items_in, row[4:8]), *row[8:])
 
 
 def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[AnswerRow]:
@@ -184,7 +187,7 @@ def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[Answe
         "ORDER BY a.seq LIMIT ?",
         (seq, simulated, AT_ONCE),
     )
-    return [AnswerRow(*row) for row in rows]
+    return [answer_row(row) for row in rows]
 
 
 def participants(c: Connection) -> list[ParticipantSummary]:
