@@ -37,6 +37,7 @@ KINDS = {
 IMPORTED_ARRAYS = {
     "triplets": "one row per answer: anchor, nearer, farther; only those that count for the model",
     "file_number": "number of the file that it was imported from",
+    "trial": "number of the trial it belongs to; only if some have several comparisons",
     "items": "keys of the items, by number",
 }
 ARRAYS = {

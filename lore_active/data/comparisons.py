@@ -18,6 +18,7 @@ from lore_active.data.columns import AnswerTable, at_start
 from lore_active.data.formats import read_table
 from lore_active.data.frames import sheet_of
 from lore_active.data.trial_tables import named_or_in_order, trials_of_rows
+from lore_active.data.values import is_missing
 from lore_active.errors import InvalidParameter, InvalidTriplets
 from lore_active.questions.kinds import TRIPLET
 from lore_active.questions.kinds import kind as kind_of
@@ -298,8 +299,9 @@ def identified(table: AnswerTable, count: int) -> tuple[NDArray[np.int64], NDArr
         participant = _codes(table.participants.tolist())
     if table.trials is None:
         return np.arange(count, dtype=np.int64), participant
-    # Programs number trials from 1 for each participant.
-    return _codes(list(zip(participant.tolist(), table.trials.tolist(), strict=True))), participant
+    # Programs number trials from 1 for each participant; a row without a number is its own trial.
+    trials = [object() if is_missing(cell) else cell for cell in table.trials.tolist()]
+    return _codes(list(zip(participant.tolist(), trials, strict=True))), participant
 
 
 def _codes(cells: Sequence[Any]) -> NDArray[np.int64]:

@@ -152,12 +152,6 @@ def change_marks(c: Connection) -> ChangeMarks:
     return ChangeMarks(*row, *(beat or ("", 0)))
 
 
-# The two options of a triplet, and the side that was chosen.
-LEFT, RIGHT = "q.options ->> 0", "q.options ->> 1"
-SIDE = (
-    "CASE WHEN a.outcome <> 'chosen' THEN a.outcome "
-    f"WHEN a.chosen ->> 0 = {LEFT} THEN 'left' ELSE 'right' END"
-)
 # A page may send timings that SQLite rejects as JSON (NaN): that must not stop the monitor.
 ANSWERS = (
     "SELECT a.seq, q.participant, q.purpose, q.anchor, q.options, a.chosen, q.known, o.chosen, "
@@ -254,20 +248,21 @@ def events(c: Connection, last: int) -> list[EventRow]:
 
 
 def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
-    """List the next few thousand answers in order, as in the CSV file."""
+    """List the next few thousand answers in order, with lists of items as stored."""
     rows = c.execute(
-        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
-        f"l.key, r.key, {SIDE}, h.key, "
-        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id, "
-        f"{BACKGROUND} "
+        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, "
+        "q.anchor, q.options, a.outcome, a.chosen, q.known, q.repeats, a.rt_ms, a.late, "
+        f"a.received_at, q.leased_at, q.version, q.id, {BACKGROUND} "
         "FROM answers a JOIN queries q ON q.id = a.query "
-        "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
-        f"JOIN items l ON l.id = {LEFT} JOIN items r ON r.id = {RIGHT} "
-        "LEFT JOIN items h ON h.id = a.chosen ->> 0 "
-        "LEFT JOIN items n ON n.id = q.known ->> 0 WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
+        "JOIN participants p ON p.id = q.participant WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
         (seq, AT_ONCE),
     )
     return [tuple(row) for row in rows]
+
+
+def item_keys(c: Connection) -> dict[int, str]:
+    """Return the key of each item by its number."""
+    return dict(tuple(row) for row in c.execute("SELECT id, key FROM items"))
 
 
 def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:
