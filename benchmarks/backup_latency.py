@@ -23,6 +23,7 @@ from server.clock import now
 from server.processes.listener import listen
 from server.store.database import Connection
 from server.store.recovery import backups
+from server.store.sqlite.item_lists import listed, question_key
 from server.study.workspace import open_study
 
 ITEMS, EACH = 60, 200
@@ -53,28 +54,29 @@ def _fill(c: Connection, answers: int) -> None:
         ),
     )
     c.executemany(
-        "INSERT INTO queries (id, origin, purpose, anchor, left, right, version, seed, created_at, "
-        "participant, slot, token, leased_at, expires_at) "
+        "INSERT INTO queries (id, origin, purpose, anchor, options, key, version, seed, "
+        "created_at, participant, slot, token, leased_at, expires_at) "
         "VALUES (?, 'fallback', 'random', ?, ?, ?, 0, '1', 1000, ?, ?, ?, 1000, 2000)",
         _questions(participants),
     )
     c.executemany(
-        "INSERT INTO answers (query, side, late, received_at, rt_ms, timings) "
-        "VALUES (?, 'left', 0, 1500, 812.5, ?)",
-        ((number, TIMINGS) for number in range(1, participants * EACH + 1)),
+        "INSERT INTO answers (query, outcome, chosen, late, received_at, rt_ms, timings) "
+        "SELECT id, 'chosen', json_array(options ->> 0), 0, 1500, 812.5, ? FROM queries",
+        [(TIMINGS,)],
     )
 
 
 def _questions(participants: int) -> Iterator[tuple[Any, ...]]:
     rng = random.Random(1)
     for participant in range(1, participants + 1):
-        had: set[tuple[int, int, int]] = set()
+        had: set[str] = set()
         while len(had) < EACH:
             anchor, left, right = rng.sample(range(ITEMS), 3)
-            if (key := (anchor, min(left, right), max(left, right))) not in had:
+            if (key := question_key(anchor, (left, right))) not in had:
                 number, slot = (participant - 1) * EACH + len(had) + 1, len(had)
                 had.add(key)
-                yield number, anchor, left, right, participant, slot, f"question{number:016d}"
+                options, token = listed((left, right)), f"question{number:016d}"
+                yield number, anchor, options, key, participant, slot, token
 
 
 @contextmanager

@@ -97,9 +97,9 @@ def held(path: Path) -> Answers:
     connection = for_reading(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True))
     try:
         rows = connection.execute(
-            "SELECT a.seq, a.query, a.side, a.late, a.received_at, a.rt_ms, a.timings, q.purpose, "
-            "q.anchor, q.left, q.right, q.participant, q.slot FROM answers a JOIN queries q "
-            "ON q.id = a.query"
+            "SELECT a.seq, a.query, a.outcome, a.chosen, a.late, a.received_at, a.rt_ms, "
+            "a.timings, q.purpose, q.anchor, q.options, q.participant, q.slot FROM answers a "
+            "JOIN queries q ON q.id = a.query"
         )
         return {row[0]: row[1:] for row in rows}
     finally:

@@ -65,17 +65,18 @@ def answer(c: Connection, rng: np.random.Generator, who: int, slot: int, now: in
     """One question and its answer."""
     anchor, left, right = (int(one) for one in rng.choice(ITEMS, 3, replace=False))
     purpose = str(rng.choice(["active", "random", "catch"], p=[0.8, 0.15, 0.05]))
-    nearer = left if purpose == "catch" else None
+    known = (left,) if purpose == "catch" else ()
     token = f"{who}-{slot}"
     question = questions.NewQuestion(
-        "schedule", purpose, anchor, left, right, nearer, None, None, "1"
+        "schedule", purpose, anchor, (left, right), known, None, None, "1"
     )
     questions.lease_new(c, question, 1, who, slot, token, now, now + 120_000)
     issued = questions.issued(c, token)
     assert issued is not None
-    side = "left" if rng.random() < 0.5 else "right"
+    chosen = (left if rng.random() < 0.5 else right,)
     timings = {"rt_ms": 1500.0, "away": [], "viewport": [1440, 900, 2], "pointer": "mouse"}
-    questions.add_answer(c, issued.id, side, False, now, float(rng.lognormal(7.3, 0.4)), timings)
+    rt_ms = float(rng.lognormal(7.3, 0.4))
+    questions.add_answer(c, issued.id, "chosen", chosen, False, now, rt_ms, timings)
 
 
 def _models(c: Connection, rng: np.random.Generator, rank: int, answers: int, now: int) -> None:

@@ -84,7 +84,8 @@ def held(path: Path) -> tuple[Rows, list[str]]:
 
 def _answers(c: sqlite3.Connection) -> Rows:
     rows = c.execute(
-        "SELECT a.seq, q.token, a.side FROM answers a JOIN queries q ON q.id = a.query ORDER BY seq"
+        "SELECT a.seq, q.token, coalesce(a.chosen, a.outcome) FROM answers a "
+        "JOIN queries q ON q.id = a.query ORDER BY seq"
     )
     return [(row[0], row[1], row[2]) for row in rows]
 

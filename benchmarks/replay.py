@@ -23,6 +23,7 @@ from lore_active.questions.pool import AllQuestions, count_possible
 from lore_active.warmup import warm
 from server.clock import now
 from server.store.hash_chain import records as chain
+from server.store.sqlite.item_lists import listed, question_key
 from server.store.tables import CHAIN
 from server.study.workspace import open_study
 
@@ -117,19 +118,25 @@ def big_study(folder: Path, answers: int) -> Path:
     for who in range(1, participants + 1):
         first = (who - 1) * EACH + 1
         picked = rng.choice(len(triplets), EACH, replace=False)
-        sides = np.where(rng.random(EACH) < 0.5, "left", "right").tolist()
         rows = triplets[picked].tolist()
+        chosen = [row[1 + side] for row, side in zip(rows, rng.random(EACH) < 0.5, strict=True)]
         raw.executemany(
-            "INSERT INTO queries (id, origin, purpose, anchor, left, right, version, "
+            "INSERT INTO queries (id, origin, purpose, anchor, options, key, version, "
             "score, seed, created_at, participant, slot, token, leased_at, expires_at) VALUES "
             "(?, 'learner', 'active', ?, ?, ?, 1, 0.123456789, '1/2', 1, ?, ?, ?, 1, 1)",
-            ((first + k, *row, who, k, f"t{first + k}") for k, row in enumerate(rows)),
+            (
+                (
+                    *(first + k, row[0], listed(row[1:]), question_key(row[0], row[1:])),
+                    *(who, k, f"t{first + k}"),
+                )
+                for k, row in enumerate(rows)
+            ),
         )
         raw.executemany(
-            "INSERT INTO answers VALUES (?, ?, ?, 0, ?, 1234.5, ?)",
+            "INSERT INTO answers VALUES (?, ?, NULL, 0, ?, 1234.5, ?, 'chosen', ?)",
             (
-                (first + k, first + k, side, 1_790_000_000_000 + first + k, timings)
-                for k, side in enumerate(sides)
+                (first + k, first + k, 1_790_000_000_000 + first + k, timings, listed((item,)))
+                for k, item in enumerate(chosen)
             ),
         )
     # As if the chain had been begun now: what it has of each row is in the log, too.

@@ -226,13 +226,12 @@ def _import_answers(
     # A dry run must not create a database.
     if not dry_run or (folder / DATABASE).exists():
         import_number = _run(folder, work, dry_run)
-    count = len(match.rows)
+    count = match.answers
     first = study.items[match.rows[0][0]].key
     rows = "row was" if table.left_out == 1 else "rows were"
-    what = "comparisons" if table.reading else "answers"
     messages = [
         *([f"{path.name}: {table.reading}."] if table.reading else []),
-        f"{path.name}: {count:,} {what}, items matched by {match.by} (the first anchor is "
+        f"{path.name}: {count:,} answers, items matched by {match.by} (the first anchor is "
         f"{first!r})."
         + (
             f" {table.left_out:,} {rows} left out (practice, catch trials, skipped, excluded)."

@@ -15,8 +15,8 @@ from server.collection.screens import Note, Response
 from server.store import collection, models, questions
 from server.store.collection import Participant
 from server.store.database import Connection
-from server.store.item_lists import Items
 from server.store.questions import Issued, NewQuestion, ReadyQuestion
+from server.store.sqlite.item_lists import Items
 from server.study.config import LoadedStudy
 from server.study.schedule import REPEAT_LAG, schedule
 

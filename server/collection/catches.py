@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lore_active.questions.kinds import TRIPLET
-from server.store.item_lists import Items
+from server.store.sqlite.item_lists import Items
 from server.study.config import Catch, LoadedStudy
 
 

@@ -11,7 +11,7 @@ from server.exports.tables import ALL, ExportOptions, Progress, csv_text, utc
 from server.status.counting import Fates
 from server.store import summaries
 from server.store.database import Database
-from server.store.item_lists import items_in
+from server.store.sqlite.item_lists import items_in
 from server.study.config import LoadedStudy
 
 _ABOUT = ("seq", "participant", "excluded", "simulated", "slot", "purpose", "origin")

@@ -21,7 +21,6 @@ from lore_active.types import Mapper
 from server.learning.comparisons import comparisons_of
 from server.store import collection, imports, journal
 from server.store.database import Database
-from server.store.item_lists import Items
 from server.store.journal import (
     AnswerToLearn,
     AskedQuestion,
@@ -30,6 +29,7 @@ from server.store.journal import (
     Step,
 )
 from server.store.models import ModelRow
+from server.store.sqlite.item_lists import Items
 from server.study.config import LoadedStudy
 
 # Minimum share of random questions, from the schedule and the learner together.

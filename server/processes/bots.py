@@ -7,6 +7,7 @@ import http.client
 import json
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -75,7 +76,7 @@ class Browser:
         """Fetch a page, following redirects."""
         return self._send("GET", url, None)
 
-    def post(self, url: str, fields: list[tuple[str, str]]) -> str:
+    def post(self, url: str, fields: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
         """Submit a form; return the next part of the page, as a browser with htmx gets it."""
         return self._send("POST", url, urlencode(fields))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from lore_active.errors import LoreError
 from server.store.database import Connection
-from server.store.item_lists import is_list
 from server.store.sqlite.former_names import complete_row
+from server.store.sqlite.item_lists import is_list
 from server.store.tables import CHAIN, SECRET, TABLES
 
 

@@ -50,9 +50,10 @@ def add(
 
     `trials` gives the number of the trial of each row, if some trials have several.
     """
+    answers = len(set(trials)) or len(rows)
     cursor = c.execute(
         "INSERT INTO imported_files (hash, name, answers, at) VALUES (?, ?, ?, ?)",
-        (digest, name, len(rows), now),
+        (digest, name, answers, now),
     )
     number = cursor.lastrowid
     assert number is not None
@@ -65,7 +66,7 @@ def add(
         ),
     )
     collection.add_event(
-        c, "import", WHO, now, number=number, file=name, sha256=digest, answers=len(rows)
+        c, "import", WHO, now, number=number, file=name, sha256=digest, answers=answers
     )
     return number
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from server.store import collection
 from server.store.database import Connection
-from server.store.item_lists import Items, items_in, listed, question_key
 from server.store.sqlite.former_names import IMPORT_NUMBER, current_event, event_kinds
+from server.store.sqlite.item_lists import Items, items_in, listed, question_key
 
 if TYPE_CHECKING:
     # Importing it at run time would load the compiler into the web process.
@@ -101,8 +101,7 @@ class CountedAnswer:
 
 @dataclass(frozen=True)
 class JournalChange:
-    """A participant excluded or restored, simulated ones left out, or a file of answers imported or
-    removed."""
+    """A participant excluded or restored, bots left out, or a file imported or removed."""
 
     id: int
     kind: str
@@ -144,11 +143,8 @@ def server_questions(c: Connection, after: int, up_to: int) -> list[ServerQuesti
         (after, up_to),
     )
     bad = _quarantined(c, "question")
-    return [
-        ServerQuestion(row[0], row[1], row[2], items_in(row[3]), row[4])
-        for row in rows
-        if row[0] not in bad
-    ]
+    new = (ServerQuestion(row[0], row[1], row[2], items_in(row[3]), row[4]) for row in rows)
+    return [question for question in new if question.id not in bad]
 
 
 def answers_to_learn(

@@ -9,7 +9,7 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
-from server.store.item_lists import Items, items_in, listed, question_key
+from server.store.sqlite.item_lists import Items, items_in, listed, question_key
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from sqlite3 import Row
 from typing import Any
 
 from server.store.database import Connection
-from server.store.item_lists import Items, items_in
 from server.store.journal import CHANGES, QUARANTINED
 from server.store.models import last_simulated_step
 from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
 from server.store.sqlite.former_names import current_detail, current_event
+from server.store.sqlite.item_lists import Items, items_in
 
 AT_ONCE = 5000
 RECENT_AUDITS = 100

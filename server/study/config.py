@@ -42,7 +42,7 @@ class Trial(Struct, forbid_unknown_fields=True, frozen=True):
 
     kind: kinds.KindName = "triplet"
     options: Annotated[int, Meta(ge=0, le=kinds.MAX_OPTIONS)] = 0
-    pick: Annotated[int, Meta(ge=0, lt=kinds.MAX_OPTIONS)] = 0
+    pick: Annotated[int, Meta(ge=0, le=kinds.MAX_OPTIONS - 1)] = 0
     question: str = ""
     background: Colour = LIGHT_GREY
     layout: Literal["above", "between"] = "above"

@@ -29,6 +29,8 @@ GOLDEN = sorted(one.parent for one in Path(__file__).parent.glob("*/study.toml")
 UNMARKED = "0.1-format-5"
 # Of versions whose events had other names.
 FORMER_EVENTS = (UNMARKED, "0.1-format-7")
+# Of the first version in which questions had one id.
+ONE_ID = "0.1-format-9"
 
 
 @pytest.fixture(params=GOLDEN, ids=lambda one: one.name)
@@ -125,7 +127,7 @@ def test_report_export_and_what_if_work(folder, tmp_path):
     assert told
 
 
-def test_it_goes_on(folder):
+def test_it_goes_on(folder, golden):
     desk = Desk(folder)
     desk.now = 2_000_000_000_000
     stage = desk.new_participant(PROLIFIC_PID="later")
@@ -139,7 +141,7 @@ def test_it_goes_on(folder):
         "SELECT count(learner), count(*) - count(learner) FROM queries "
         "WHERE purpose NOT IN ('catch', 'practice')"
     )
-    assert numbered > 100 and new > 10
+    assert (numbered > 100) == (golden.name != ONE_ID) and new > 10
     desk.close()
     verified(folder)
 
@@ -200,3 +202,37 @@ def test_a_snapshot_goes_on_where_it_was(golden):
     learner.audit()
     assert learner.estimate.rank == rank
     assert len(learner.ask(3)) == 3
+
+
+def test_questions_and_answers_are_as_they_were_in_the_form_of_all_kinds(folder):
+    """Nothing that was stored changes; options and choices are added."""
+    with closing(sqlite3.connect(folder / "study.db")) as database:
+        asked = database.execute(
+            "SELECT id, anchor, left, right, nearer, participant, slot FROM queries ORDER BY id"
+        ).fetchall()
+        given = database.execute(
+            "SELECT a.seq, a.side, CASE a.side WHEN 'left' THEN q.left WHEN 'right' THEN q.right "
+            "END FROM answers a JOIN queries q ON q.id = a.query ORDER BY a.seq"
+        ).fetchall()
+    _, opened = open_study(folder, lambda: 2_000_000_000_000)
+    opened.close()
+    with closing(sqlite3.connect(folder / "study.db")) as database:
+        now = database.execute(
+            "SELECT id, anchor, left, right, nearer, participant, slot, options, known, key "
+            "FROM queries ORDER BY id"
+        ).fetchall()
+        assert [row[:7] for row in now] == asked
+        for _, anchor, left, right, nearer, *_, options, known, key in now:
+            assert json.loads(options) == [left, right]
+            assert known == (None if nearer is None else f"[{nearer}]")
+            assert json.loads(key) == [anchor, *sorted((left, right))]
+        answers = database.execute(
+            "SELECT seq, side, outcome, chosen FROM answers ORDER BY seq"
+        ).fetchall()
+        assert [row[:2] for row in answers] == [row[:2] for row in given]
+        for (_, side, item), (*_, outcome, chosen) in zip(given, answers, strict=True):
+            if item is None:
+                assert (outcome, chosen) == (side, None)
+            else:
+                assert (outcome, chosen) == ("chosen", f"[{item}]")
+        assert database.execute("SELECT kind FROM state").fetchone() == ("triplet",)

@@ -238,8 +238,9 @@ def _mend_participants(c: Connection, practice: int, feedback: bool) -> None:
 def _mend_imports(c: Connection) -> None:
     """Let imported files count with their remaining answers, or not at all."""
     c.execute(
-        "UPDATE imported_files AS f SET answers = (SELECT count(*) FROM imported_answers a "
-        "WHERE a.file = f.id)"
+        # The rows of one trial are one answer.
+        "UPDATE imported_files AS f SET answers = (SELECT count(DISTINCT coalesce(a.trial, -a.id)) "
+        "FROM imported_answers a WHERE a.file = f.id)"
     )
     c.execute(
         "UPDATE events SET kind = kind || '_lost' "

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from server.store.item_lists import listed, question_key
+from server.store.sqlite.item_lists import listed, question_key
 
 # The migration that renamed tables and columns.
 RENAMED_BY = 8

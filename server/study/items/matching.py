@@ -26,13 +26,17 @@ MAX_SAID = 20
 class Matched:
     """Rows (anchor, nearer, farther) of item numbers; `by` says how items were matched.
 
-    `trials` has the number of the trial of each row if some trials have several rows, and is empty
-    otherwise.
+    `trials` has the number of the trial of each row, if some trials have several rows.
     """
 
     rows: list[tuple[int, int, int]]
     by: Literal["name", "number"]
     trials: tuple[int, ...] = ()
+
+    @property
+    def answers(self) -> int:
+        """Number of answers; the rows of one trial are one."""
+        return len(set(self.trials)) or len(self.rows)
 
 
 def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Matched:
@@ -71,12 +75,19 @@ def matched(table: AnswerTable, items: Sequence[Item], by: By = "auto") -> Match
         return f"{peculiar(name, other)}, which looks like {other!r}{peculiar(other, name)}"
 
     rows = _matched_rows(table, cells, find, count, by, hint)
-    times = _times(table, len(rows))
-    trials = _shared_trials(table, len(rows))
-    counted = [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
-    if trials:
-        trials = [one for one, count in zip(trials, times, strict=True) for _ in range(count)]
-    return Matched(counted, by, tuple(trials))
+    times, trials = _times(table, len(rows)), _trials(table)
+    repeated = [at for at, count in enumerate(times) for _ in range(count)]
+    return Matched(
+        [rows[at] for at in repeated], by, tuple(trials[at] for at in repeated if trials)
+    )
+
+
+def _trials(table: AnswerTable) -> list[int]:
+    """Number the trials; empty if each row is a trial of its own."""
+    if table.trials is None:
+        return []
+    numbers = identified(table, len(table.trials))[0].tolist()
+    return numbers if len(set(numbers)) < len(numbers) else []
 
 
 def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:
@@ -176,12 +187,6 @@ def _any(rows: Any, known: Mapping[str, int]) -> bool:
 def _whole(cell: Any) -> int | None:
     number = float(cell) if is_number(cell) else nan
     return int(number) if number.is_integer() else None
-
-
-def _shared_trials(table: AnswerTable, count: int) -> list[int]:
-    """The number of the trial of each row; empty if each row is a trial of its own."""
-    trials = identified(table, count)[0].tolist()
-    return trials if len(set(trials)) < count else []
 
 
 def _times(table: AnswerTable, count: int) -> list[int]:

@@ -311,7 +311,7 @@ def ended(tmp_path_factory):
         counted = (
             "SELECT count(*) + 6 FROM answers a JOIN queries q ON q.id = a.query JOIN participants "
             "p ON p.id = q.participant WHERE q.purpose NOT IN ('catch', 'practice') "
-            "AND NOT p.excluded AND a.side IN ('left', 'right')"
+            "AND NOT p.excluded AND a.outcome = 'chosen'"
         )
         fitted = "SELECT coalesce(max(answers), 0) FROM models WHERE version = " + newest
         wait_until(lambda: one(fitted) == one(counted))

@@ -206,7 +206,7 @@ def test_imported_trials_of_several_comparisons_stay_together(desk, tmp_path):
     file.write_text("\n".join(rows))
     out = run("import", file, desk.folder)
     assert "grids.csv: read as 40 trials of the kind rank-2-of-4." in out
-    assert "200 comparisons, items matched by name" in out
+    assert "40 answers, items matched by name" in out
     worker = desk.worker()
     worker.turn()
     triplets = worker.learner._triplets()

@@ -217,9 +217,7 @@ def test_a_stop_caused_by_bots_closes_the_study_to_bots_only(tmp_path):
         take_part(desk, Respondent(ITEMS, 1, 3, 0.02), worker)
     assert stopped()
     twice = desk.rows(
-        "SELECT count(*) FROM queries q JOIN queries r ON q.anchor = r.anchor AND q.id < r.id "
-        "AND min(q.left, q.right) = min(r.left, r.right) "
-        "AND max(q.left, q.right) = max(r.left, r.right) "
+        "SELECT count(*) FROM queries q JOIN queries r ON q.key = r.key AND q.id < r.id "
         "JOIN participants p ON p.id = q.participant AND p.simulated = 1 "
         "WHERE r.origin = 'learner'"
     )

@@ -45,12 +45,13 @@ def test_every_whole_number_of_a_study_has_a_named_upper_bound(tmp_path, key, in
     assert most < 2**53
     small_study(folder, f"{key} = {most + 1}")
     assert key in only(folder)
-    small_study(
-        folder,
-        f"{key} = {most}\nstopping.audits = 5\nbudget.answers = 10000000"
-        if key == "stopping.min_answers"
-        else f"{key} = {most}",
-    )
+    others = {
+        "stopping.min_answers": "stopping.audits = 5\nbudget.answers = 10000000",
+        "trial.options": 'trial.kind = "choose"\ntrial.pick = 1',
+        "trial.pick": 'trial.kind = "choose"\ntrial.options = 12',
+    }
+    items = {f"stimuli/item{number}.txt": str(number) for number in range(13)}
+    small_study(folder, f"{key} = {most}\n{others.get(key, '')}", **items)
     assert check(folder) == []
     load(folder)
 

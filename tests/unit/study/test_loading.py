@@ -95,7 +95,7 @@ redirect = "javascript:alert(1)"
         ("seed = " + "9" * 5000, "study.toml: is unreadable, but must be TOML"),
         ("x = " + "[" * 5000, "study.toml: is unreadable, but must be TOML"),
         ('trial.question = " "', 'trial.question is " ", but must not be empty'),
-        ('trial.kind = "pairs"', 'trial.kind is "pairs", but must be "triplet" or "choose" or'),
+        ('trial.kind = "pairs"', 'trial.kind is "pairs", but must be "choose" or "odd-one-out" or'),
         ("trial.options = 13", "trial.options is 13, but must be a whole number from 0 to 12"),
         ("trial.options = 4", "trial.options is 4, but must be 2, or omitted, where trial.kind"),
         ('trial.kind = "rank"', "trial.options is missing, but must be from 2 to 12"),
@@ -111,7 +111,7 @@ redirect = "javascript:alert(1)"
         ),
         (
             'trial.kind = "choose"\ntrial.options = 8\ntrial.pick = 2',
-            "trial.options is 8, but a question shows 8 options and an anchor, and there are only 4",
+            "is 8, but a question shows 8 options and an anchor, and there are only 4 items",
         ),
         ('texts.progress = "{done}/{n}"', 'texts.progress is "{done}/{n}", but may contain'),
         ('texts.progress = "{done:x}"', "{done} and {all} and no other braces"),

@@ -1,0 +1,134 @@
+"""Studies of every kind: what is learnt from them, and that all of it can be reproduced."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from lore_active.simulation.observers import gaussian_space
+from server.exports import log
+from server.learning.exclusion_effect import effect
+from server.learning.verification import verify
+from tests.support.commands import run
+from tests.support.kinds import KINDS
+from tests.support.open_study import Desk
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
+
+TOML = """[session]
+trials = 24
+practice = 1
+catch = 0.1
+repeat = 0.1
+break_every = 0
+feedback = false
+[stopping]
+min_answers = 3000
+"""
+ITEMS = 8
+
+
+@pytest.fixture(scope="module", params=[one for one in KINDS if one != "triplet"])
+def desk(request, tmp_path_factory):
+    """Bots, people, an exclusion, imported comparisons, and a worker that was restarted."""
+    folder = tmp_path_factory.mktemp(request.param) / "words"
+    opened = Desk(folder, KINDS[request.param] + TOML, items=ITEMS)
+    worker, space = opened.worker(), gaussian_space(ITEMS, 2, 1)
+
+    def collect(names, simulated=False):
+        people = [
+            SimulatedParticipant(
+                opened.service, space, seed, name=name, wait=opened.wait, simulated=simulated
+            )
+            for seed, name in enumerate(names)
+        ]
+        for _ in take_turns(people, worker.turn, 9):
+            pass
+
+    collect(["", ""], simulated=True)
+    collect(["one", "two", "three"])
+    opened.control.exclude("test", 3, "too fast")
+    worker.turn()
+    opened.close()
+    pilot = folder.parent / "pilot.csv"
+    pilot.write_text(
+        "trial,anchor,nearer,farther\n"
+        "1,word00,word01,word02\n1,word00,word01,word03\n2,word04,word05,word06\n"
+    )
+    told = json.loads(run("import", pilot, folder, "--json"))
+    assert told["answers"] == 2, "the rows of one trial are one answer"
+    opened.open()
+    # A worker that starts again.
+    worker = opened.worker()
+    worker.turn()
+    collect(["four"])
+    while worker.turn():
+        pass
+    yield opened
+    opened.close()
+
+
+def test_replay_is_exact(desk):
+    found = verify(desk.database, desk.study, time.perf_counter)
+    assert found.mismatches == []
+    assert found.models_checked >= 5 and found.questions_checked > 40
+    assert found.counts["answers"] > 60 and found.counts["fitted"] > 40
+
+
+def test_a_worker_continues_from_the_snapshot_and_from_the_journal(desk):
+    worker = desk.worker()
+    assert desk.rows("SELECT count(*) FROM events WHERE kind = 'rebuilt'") == [(0,)]
+    last, replayer = worker.rebuild.replayed(None)
+    assert last == worker.last
+    answers = [one for one in replayer.learner.answers if one.question is not None]
+    assert [(one.question, one.anchor, list(one.options), list(one.chosen)) for one in answers] == [
+        (number, anchor, json.loads(options), json.loads(chosen))
+        for number, anchor, options, chosen in desk.rows(
+            "SELECT q.id, q.anchor, q.options, a.chosen FROM answers a "
+            "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch', 'practice') "
+            "AND a.outcome = 'chosen' ORDER BY a.seq"
+        )
+    ]
+    imported = [one for one in replayer.learner.answers if one.question is None]
+    assert len({one.trial for one in imported}) == 2
+
+
+def test_the_log_rebuilds_the_study_and_verifies(desk, tmp_path):
+    path = tmp_path / "study.log.jsonl"
+    path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
+    study, database, where = log.load(path, tmp_path / "study.db", desk.clock)
+    assert study.kind == desk.study.kind and study.settings == desk.study.settings
+    found = verify(database, study, time.perf_counter, where)
+    database.close()
+    assert found.mismatches == []
+
+
+def test_a_log_with_lists_that_are_none_is_refused(desk, tmp_path):
+    database = desk.database
+    lines = [json.loads(line) for line in log.lines(database, desk.study)]
+    body = before = ""
+    out = []
+    for line in lines:
+        line.pop("hash")
+        if line["kind"] == "queries" and not out.count("x"):
+            line["row"]["options"] = "[1, 2"
+        body = json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode()
+        hashed, before = log._hashed(body, before)
+        out.append(hashed)
+    path = tmp_path / "study.log.jsonl"
+    path.write_bytes(b"".join(out))
+    with pytest.raises(log.BadLog, match="an invalid row of 'queries': options is not a list"):
+        log.load(path, tmp_path / "study.db", desk.clock)
+
+
+def test_what_a_participant_contributes(desk):
+    *_, last = effect(desk.folder, 4)
+    assert last["effect"]["with"]["answers"] > last["effect"]["without"]["answers"]
+
+
+def test_what_if_another_rule(desk):
+    told = json.loads(run("replay", desk.folder, "--what-if", "exclude=P4", "--json"))
+    assert told
+    text = run("replay", desk.folder, "--what-if", "selector=random", code=2)
+    assert "Another selector can only be tried out on triplets" in text
