@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -248,7 +248,7 @@ class Study:
 
 def as_trials(sessions: Sequence[Session], answers: Sequence[tuple[Flags, Floats]]) -> Trials:
     """Sessions, one after the other."""
-    parts: dict[str, list[Any]] = {name: [] for name in Trials.__dataclass_fields__}
+    parts: dict[str, list[Any]] = defaultdict(list)
     before = 0
     for number, (one, (left, ms)) in enumerate(zip(sessions, answers, strict=False)):
         count = len(left)
@@ -267,7 +267,7 @@ def as_trials(sessions: Sequence[Session], answers: Sequence[tuple[Flags, Floats
         parts["ms"].append(ms)
         parts["implausible"].append(np.zeros(count, dtype=bool))
         parts["blurred"].append(np.zeros(count, dtype=bool))
-    return Trials(**{name: np.concatenate(part) for name, part in parts.items()})
+    return Trials.of_triplets(**{name: np.concatenate(part) for name, part in parts.items()})
 
 
 # ---- tables -------------------------------------------------------------------------------------

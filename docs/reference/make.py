@@ -26,13 +26,15 @@ from docs.reference.meanings import (
     LOG,
     ROWS,
 )
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.stopping.criteria import CRITERIA
 from lore_active.stopping.stages import STAGES, Stage
 from server.app import create_app
 from server.cli.main import main as lore_active
 from server.clock import now
 from server.exports import psych_ds
-from server.exports.dictionary import MEANINGS
+from server.exports.answers import ANSWERS, COMPARISONS, answer_columns
+from server.exports.dictionary import MEANINGS, meaning
 from server.exports.downloads import DOWNLOADS
 from server.exports.imported import MEANINGS as IMPORTED
 from server.exports.imported import columns as imported_columns
@@ -42,7 +44,7 @@ from server.exports.other_programs import (
     TRIPLETTOOLS_EMBEDDING,
     TRIPLETTOOLS_ITEMS,
 )
-from server.exports.tables import ANSWERS, ITEMS, MODELS, PARTICIPANTS, ExportOptions
+from server.exports.tables import ITEMS, MODELS, PARTICIPANTS, ExportOptions
 from server.store import archive
 from server.store.tables import SECRET
 from server.study.samples.template import write_study
@@ -208,6 +210,7 @@ def columns() -> Iterator[str]:
         ("models.csv", MODELS),
     ):
         yield from _file(file, ((name, MEANINGS[name]) for name in names))
+    yield from _of_kinds()
     yield from _file("imported.csv (if answers were imported)", _imported("csv"))
     yield from _file("embedding.csv", EMBEDDING.items())
     yield from _file("events.jsonl", EVENTS.items())
@@ -247,7 +250,7 @@ def columns() -> Iterator[str]:
     ]
     safe = ExportOptions(comments=True)
     for task, names in {
-        "answers": psych_ds.answer_columns(safe),
+        "answers": psych_ds.shown_columns(TRIPLET, safe),
         "participants": psych_ds.participant_columns(safe),
         "items": ITEMS,
     }.items():
@@ -275,6 +278,28 @@ def columns() -> Iterator[str]:
 
 def _imported(name: str) -> Iterator[tuple[str, str]]:
     return ((column, IMPORTED[column]) for column in imported_columns(name))
+
+
+def _of_kinds() -> Iterator[str]:
+    """The files of answers to questions of other kinds than triplets."""
+    own = [name for name in answer_columns(Kind("rank", 8, 2)) if name not in ANSWERS]
+    shown = [name for name in own if "_" not in name or name.endswith("_1")]
+    yield from [
+        "In studies of other kinds of questions, `answers.csv` has these columns instead of",
+        "`left`, `right`, `side` and `chosen` (an `option_…` for each option, a `chosen_…` for each",
+        "pick):",
+        "",
+    ]
+    yield from _table(("column", "meaning"), ((f"`{name}`", meaning(name)) for name in shown))
+    yield from _file(
+        "comparisons.csv (except in studies of triplets)",
+        ((name, meaning(name)) for name in COMPARISONS),
+    )
+    yield from [
+        "Files for other programs then have a row for each comparison, and a last column `trial`",
+        "(in `.npz` an array): the number of the answer.",
+        "",
+    ]
 
 
 def _file(name: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -37,6 +37,7 @@ KINDS = {
 IMPORTED_ARRAYS = {
     "triplets": "one row per answer: anchor, nearer, farther; only those that count for the model",
     "file_number": "number of the file that it was imported from",
+    "trial": "number of the trial it belongs to; only if some have several comparisons",
     "items": "keys of the items, by number",
 }
 ARRAYS = {
@@ -47,7 +48,9 @@ ARRAYS = {
 }
 FIT = {
     "n_objects": "number of items",
-    "n_triplets": "number of answers",
+    "n_triplets": "number of comparisons: of answers, unless trials carry several",
+    "n_trials": "number of trials",
+    "reading": "how trials of several comparisons were read; empty for comparisons",
     "rank": "number of dimensions",
     "lambda": "weight of the rank penalty",
     "objective": "objective function at the end",

@@ -27,6 +27,7 @@ from lore_active.data.headers import (
 )
 from lore_active.data.values import float_of, is_missing, is_number
 from lore_active.errors import InvalidTriplets
+from lore_active.wording import many
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ class AnswerTable:
     simulated participants. kept: indices of these rows in the source, if not all. kind: "answers"
     if the names of the columns say which option is nearer, "questions" if they say only what was
     shown, "rows" if there are no names. responses: whether the first option is nearer.
-    trials, participants: trial and participant of each row, if columns say so.
+    trials, participants: trial and participant of each row, if columns say so. If every row of the
+    source is a trial of several comparisons, `source_rows` is their number, and `reading` says in a
+    sentence how they were read.
     """
 
     name: str
@@ -74,6 +77,8 @@ class AnswerTable:
     responses: Any = None
     trials: NDArray[Any] | None = None
     participants: NDArray[Any] | None = None
+    source_rows: int | None = None
+    reading: str = ""
 
     @property
     def omitted(self) -> int:
@@ -95,9 +100,14 @@ def at_start(place: str) -> str:
     return place[:1].upper() + place[1:]
 
 
+def is_standard(header: Sequence[str]) -> bool:
+    """Whether the columns include a set that takes precedence over others."""
+    return _layout(header, FIRST, ()) is not None
+
+
 def is_header(header: Sequence[str]) -> bool:
     """Whether these are the names of columns of answers."""
-    return _layout(header, (*FIRST,), (ANSWER, SHOWN)) is not None
+    return _layout(header, FIRST, (ANSWER, SHOWN)) is not None
 
 
 def names_a_column(cell: str) -> bool:
@@ -115,12 +125,9 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
     if layout is None:
         return None
     roles, at = layout
-    total = len(_cells(sheet, at[0]))
-    judged, real = _judgements(sheet, total), _real(sheet, total, simulated)
-    kept = np.flatnonzero(judged & real)
-    if judged.any() and not len(kept):
-        refuse_only_simulated(sheet.name, int((~real).sum()))
-    cells = [_cells(sheet, k, total)[kept] for k in at]
+    total = len(cells_of(sheet, at[0]))
+    kept, real = judgements_in(sheet, total, simulated)
+    cells = [cells_of(sheet, k, total)[kept] for k in at]
     if roles == SHOWN:
         rows, answered = _as_chosen(sheet, cells, kept)
         kept = kept[answered]
@@ -130,14 +137,14 @@ def answers_in(sheet: Sheet, simulated: bool = False) -> AnswerTable | None:
         sheet.name,
         rows,
         sheet.lines,
-        _weights(sheet, kept, total),
+        weights_in(sheet, kept, total),
         names=_names(sheet, at, kept, total),
-        left_out=int(real.sum()) - len(kept),
-        simulated_left_out=int((~real).sum()),
+        left_out=real - len(kept),
+        simulated_left_out=total - real,
         kept=kept if len(kept) < total else None,
         kind="questions" if roles == QUESTION else "answers",
-        trials=_identities(sheet, TRIAL, kept, total),
-        participants=_identities(sheet, PARTICIPANT, kept, total),
+        trials=identities_in(sheet, TRIAL, kept, total),
+        participants=identities_in(sheet, PARTICIPANT, kept, total),
     )
 
 
@@ -152,8 +159,8 @@ def named_or_three(sheet: Sheet, simulated: bool = False) -> AnswerTable:
             f"The columns of {sheet.name} are {', '.join(map(repr, header))[:200] or 'none'}. "
             f"{known_headers()}; or exactly three columns in the order anchor, nearer, farther."
         )
-    first = _cells(sheet, 0)
-    return AnswerTable(sheet.name, stacked([_cells(sheet, k, len(first)) for k in range(3)]))
+    first = cells_of(sheet, 0)
+    return AnswerTable(sheet.name, stacked([cells_of(sheet, k, len(first)) for k in range(3)]))
 
 
 def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -163,7 +170,8 @@ def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.column_stack([column.astype(object) for column in columns])
 
 
-def _cells(sheet: Sheet, k: int, total: int | None = None) -> NDArray[Any]:
+def cells_of(sheet: Sheet, k: int, total: int | None = None) -> NDArray[Any]:
+    """The cells of a column: `total`, if known."""
     cells = sheet.column(k)
     if cells.ndim != 1 or (total is not None and len(cells) != total):
         raise InvalidTriplets(
@@ -182,15 +190,15 @@ def _layout(
         if all(names.count(normal(name)) for name in wanted):
             return (
                 ANSWER if len(wanted) == 3 else SHOWN,
-                [_only(header, names, [name]) for name in wanted],
+                [only_column(header, names, [name]) for name in wanted],
             )
     for kind in roles:
         if all(any(normal(name) in names for name in ROLES[role]) for role in kind):
-            return kind, [_only(header, names, ROLES[role]) for role in kind]
+            return kind, [only_column(header, names, ROLES[role]) for role in kind]
     return None
 
 
-def _only(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int:
+def only_column(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int:
     """Index of the only column with one of these names."""
     at = [k for k, name in enumerate(names) if name in {normal(alias) for alias in wanted}]
     if len(at) > 1:
@@ -201,13 +209,25 @@ def _only(header: Sequence[str], names: list[str], wanted: Sequence[str]) -> int
     return at[0]
 
 
+def judgements_in(sheet: Sheet, total: int, simulated: bool) -> tuple[NDArray[np.int64], int]:
+    """Indices of the rows that are similarity judgements, and how many rows may be read at all.
+
+    Rows of simulated participants are read only if `simulated`.
+    """
+    judged, real = _judgements(sheet, total), _real(sheet, total, simulated)
+    kept = np.flatnonzero(judged & real)
+    if judged.any() and not len(kept):
+        refuse_only_simulated(sheet.name, total - int(real.sum()))
+    return kept, int(real.sum())
+
+
 def _judgements(sheet: Sheet, total: int) -> NDArray[np.bool_]:
     """Which rows are similarity judgements, of real or simulated participants."""
     names = [normal(name) for name in sheet.header]
     keep = np.ones(total, dtype=bool)
     for column, marks in LEFT_OUT.items():
         if column in names:
-            cells = _cells(sheet, names.index(column), total).tolist()
+            cells = cells_of(sheet, names.index(column), total).tolist()
             keep &= np.array([_mark(cell) not in marks for cell in cells], dtype=bool)
     return keep
 
@@ -217,7 +237,7 @@ def _real(sheet: Sheet, total: int, simulated: bool) -> NDArray[np.bool_]:
     names = [normal(name) for name in sheet.header]
     if simulated or SIMULATED not in names:
         return np.ones(total, dtype=bool)
-    return not_simulated(_cells(sheet, names.index(SIMULATED), total))
+    return not_simulated(cells_of(sheet, names.index(SIMULATED), total))
 
 
 def not_simulated(cells: NDArray[Any]) -> NDArray[np.bool_]:
@@ -228,9 +248,9 @@ def not_simulated(cells: NDArray[Any]) -> NDArray[np.bool_]:
 def refuse_only_simulated(name: str, rows: int) -> NoReturn:
     """Raise an error: without simulated participants no answers remain."""
     raise InvalidTriplets(
-        f"There are only answers of simulated participants (bots) in {name}: {rows:,} "
-        f"{'row' if rows == 1 else 'rows'}, which are omitted. To include them, pass --simulated; "
-        "in Python, as_triplets(…, simulated=True)."
+        f"There are only answers of simulated participants (bots) in {name}: {many(rows, 'row')}, "
+        "which are omitted. To include them, pass --simulated; in Python, as_triplets(…, "
+        "simulated=True)."
     )
 
 
@@ -238,12 +258,8 @@ def simulated_note(rows: int) -> str:
     """Note for the output of commands that omitted rows of simulated participants."""
     if not rows:
         return ""
-    were = (
-        "row of simulated participants (bots) was"
-        if rows == 1
-        else ("rows of simulated participants (bots) were")
-    )
-    return f"{rows:,} {were} omitted; --simulated includes them"
+    were = f"{many(rows, 'row')} of simulated participants (bots) {'was' if rows == 1 else 'were'}"
+    return f"{were} omitted; --simulated includes them"
 
 
 def _mark(cell: Any) -> str:
@@ -276,23 +292,25 @@ def _as_chosen(
 def _side(left: Any, right: Any, chosen: Any) -> str | None:
     """The side that was chosen, given as the option itself or as its side."""
     for side, option in (("left", left), ("right", right)):
-        if _same(chosen, option):
+        if same_item(chosen, option):
             return side
     text = chosen.strip().lower() if isinstance(chosen, str) else ""
     return text if text in ("left", "right") else None
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_item(a: Any, b: Any) -> bool:
+    """Whether two cells name the same item."""
     if isinstance(a, str) and isinstance(b, str):
         return a.strip() == b.strip()
     return bool(is_number(a) and is_number(b) and float_of(a) == float_of(b))
 
 
-def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
+def weights_in(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
+    """The weights of these rows; None without such a column."""
     names = [normal(name) for name in sheet.header]
     if not any(normal(name) in names for name in WEIGHT):
         return None
-    cells = _cells(sheet, _only(sheet.header, names, WEIGHT), total)[kept]
+    cells = cells_of(sheet, only_column(sheet.header, names, WEIGHT), total)[kept]
     if cells.dtype.kind in "iuf":
         return cells.astype(float)
     weights = []
@@ -303,7 +321,7 @@ def _weights(sheet: Sheet, kept: NDArray[np.int64], total: int) -> Any:
     return weights
 
 
-def _identities(
+def identities_in(
     sheet: Sheet, wanted: Sequence[str], kept: NDArray[np.int64], total: int
 ) -> NDArray[Any] | None:
     """The cells of a column that says which rows belong together; None without such a column."""
@@ -311,7 +329,7 @@ def _identities(
     # A file may name its rows' participants twice, by number and by name: the first will do.
     for name in wanted:
         if normal(name) in names:
-            return _cells(sheet, names.index(normal(name)), total)[kept]
+            return cells_of(sheet, names.index(normal(name)), total)[kept]
     return None
 
 
@@ -323,7 +341,7 @@ def _names(
         layout = _layout(sheet.header, [wanted], ())
         if layout is None or layout[1] == list(at):
             continue
-        cells = [_cells(sheet, k, total)[kept] for k in layout[1]]
+        cells = [cells_of(sheet, k, total)[kept] for k in layout[1]]
         if len(wanted) == 3:
             return stacked(cells)
         rows, answered = _as_chosen(sheet, cells, kept)

@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lore_active.data.cells import COLUMNS, Labels, Place, names_of, numbered
-from lore_active.data.columns import AnswerTable, at_start, named_or_three
+from lore_active.data.columns import AnswerTable, at_start
 from lore_active.data.formats import read_table
 from lore_active.data.frames import sheet_of
+from lore_active.data.trial_tables import named_or_in_order, trials_of_rows
+from lore_active.data.values import is_missing
 from lore_active.errors import InvalidParameter, InvalidTriplets
+from lore_active.questions.kinds import TRIPLET
+from lore_active.questions.kinds import kind as kind_of
 from lore_active.types import Floats, Indices
 
 MIN_ITEMS = 3
@@ -200,6 +204,7 @@ def as_triplets(
     y: ArrayLike | None = None,
     *,
     simulated: bool = False,
+    kind: str | None = None,
 ) -> Triplets:
     """Read and validate answers from arrays, data frames or files.
 
@@ -222,6 +227,10 @@ def as_triplets(
     simulated : bool, default False
         Whether to include the rows that a column `simulated` marks as answers of simulated
         participants (bots).
+    kind : str, optional
+        What each row is a trial of, if the columns do not say so: "rank-2-of-8" or "choose-2-of-8"
+        (the query, its references in the order of choice, those not chosen), "odd-one-out" (the
+        odd one last) or "triplet".
 
     Returns
     -------
@@ -246,6 +255,13 @@ def as_triplets(
     >>> answers = as_triplets(trials)
     >>> [answers.labels[item] for item in (answers.nearer[0], answers.farther[0])]
     ['c', 'b']
+
+    So are trials of several comparisons:
+
+    >>> grids = {"query": [0], "reference_1": [3], "reference_2": [1], "reference_3": [2]}
+    >>> answers = as_triplets(grids, kind="rank-2-of-3")
+    >>> len(answers), answers.n_trials
+    (3, 1)
     """
     if isinstance(source, Triplets):
         same_items = n_objects is None or n_objects == source.n_objects
@@ -261,7 +277,7 @@ def as_triplets(
         )
         n_objects = n_objects or source.n_objects
     else:
-        table = _table(source, simulated)
+        table = _table(source, simulated, kind)
     cells, known = numbered(table, labels)
     count = _item_count(cells, n_objects, known, table.place)
     rows = _in_range(cells, count, table.place)
@@ -272,21 +288,22 @@ def as_triplets(
     a, i, j = (np.ascontiguousarray(rows[:, k], dtype=np.int32) for k in range(3))
     _refuse_repeated(a, i, j, table.place)
     weights = weights_of(table, sample_weight, len(a))
-    return Triplets(a, i, j, weights, count, known, *_identified(table, len(a)))
+    return Triplets(a, i, j, weights, count, known, *identified(table, len(a)))
 
 
 UNKNOWN = -1
 
 
-def _identified(table: AnswerTable, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def identified(table: AnswerTable, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Numbers of the trial and of the participant of each row."""
     participant = np.full(count, UNKNOWN, dtype=np.int64)
     if table.participants is not None:
         participant = _codes(table.participants.tolist())
     if table.trials is None:
         return np.arange(count, dtype=np.int64), participant
-    # Programs number trials from 1 for each participant.
-    return _codes(list(zip(participant.tolist(), table.trials.tolist(), strict=True))), participant
+    # Programs number trials from 1 for each participant; a row without a number is its own trial.
+    trials = [object() if is_missing(cell) else cell for cell in table.trials.tolist()]
+    return _codes(list(zip(participant.tolist(), trials, strict=True))), participant
 
 
 def _codes(cells: Sequence[Any]) -> NDArray[np.int64]:
@@ -298,20 +315,23 @@ def _codes(cells: Sequence[Any]) -> NDArray[np.int64]:
     )
 
 
-def _table(source: Any, simulated: bool) -> AnswerTable:
+def _table(source: Any, simulated: bool, label: str | None) -> AnswerTable:
     if isinstance(source, AnswerTable):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return read_table(source, simulated)
+        return read_table(source, simulated, label)
+    stated = None if label is None else kind_of(label)
     if hasattr(source, "todense"):
         _fail("Sparse input is not supported: pass answers as rows (anchor, nearer, farther).")
     sheet = sheet_of(source)
     if sheet is not None:
-        return named_or_three(sheet, simulated)
+        return named_or_in_order(sheet, simulated, stated)
     if not isinstance(source, (list, tuple, np.ndarray)) and hasattr(source, "__array__"):
         array = np.asarray(source)
         if array.ndim == 2:
-            return AnswerTable("", array)
+            source = array
+    if stated not in (None, TRIPLET):
+        return trials_of_rows("", source, stated)
     return AnswerTable("", source)
 
 
@@ -374,7 +394,7 @@ def _refuse_repeated(a: Indices, i: Indices, j: Indices, place: Place) -> None:
 
 def _aligned(values: NDArray[Any], table: AnswerTable, count: int, what: str) -> NDArray[Any]:
     """Select the values of the rows that are in the table, from one value per row of the source."""
-    total = count + table.omitted
+    total = count + table.omitted if table.source_rows is None else table.source_rows
     if values.shape != (total,):
         omitted = f" ({table.omitted} of them omitted)" if table.omitted else ""
         _fail(f"{what} has shape {values.shape}, but there are {total} rows{omitted}.")

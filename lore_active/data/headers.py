@@ -41,7 +41,19 @@ WEIGHT = ("weight", "weights", "sample_weight")
 TRIAL = ("trial", "trial_id", "trial_number")
 PARTICIPANT = (
     *("participant", "participant_id", "worker_id", "worker", "subject", "subject_id", "puid"),
+    "agent_id",
 )
+# Columns of trials with several comparisons, each row one trial. Options and picks are numbered:
+# reference_1, reference_2, …
+OPTION_PREFIXES = ("option", "reference", "ref", "image", "stimulus", "item", "object")
+CHOSEN_PREFIXES = ("chosen", "picked", "selected")
+CHOICE_OF_ODD = ("choice", "odd_one_out", "odd_one", "odd")
+# An array with the query and its references, and how many of them were picked (psiz).
+STIMULUS_SET = ("stimulus_set",)
+NUMBER_OF_PICKS = ("n_select", "n_selected", "n_chosen", "n_picked")
+RANKED = ("is_ranked", "ranked")
+MASK_ZERO = ("mask_zero",)
+KIND = ("kind",)
 # Rows with these cells are omitted: they are not similarity judgements that a model should fit.
 LEFT_OUT = {
     "purpose": ("practice", "catch"),
@@ -66,7 +78,8 @@ def known_headers() -> str:
     names = [also(role) for role in ("anchor", "nearer", "farther", "left", "right", "chosen")]
     return (
         f"Accepted columns: {names[0]}, {names[1]} and {names[2]}; or anchor, {names[3]}, "
-        f"{names[4]} and {names[5]}"
+        f"{names[4]} and {names[5]}; or, of trials with several options, query, reference_1, …, "
+        "n_select and is_ranked; or image_1, image_2, image_3 and choice (of the odd one)"
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.types import Flags, Floats
 
-# A lapse rate of 10 % with guessing gives 5 % errors on catch trials; slightly more is allowed.
-MIN_WRONG, MAX_WRONG = 0.055, 0.45
+# A lapse rate of 10 % with guessing gives 5 % errors on catch trials of triplets; slightly more is
+# allowed. Nobody is expected to be worse than at nine tenths of the errors of guessing.
+LAPSES, MARGIN, MOST_GUESSED = 0.10, 0.005, 0.9
 # Weights of the priors on these rates, in trials, for studies with few data.
 CATCH_PRIOR, REPEAT_PRIOR, PREDICTION_PRIOR = 8.0, 20.0, 4.0
 # Participants differ in noise: the agreement of an honest one with the predictions exceeds chance
@@ -35,19 +37,25 @@ MAD_TO_DEVIATION = 1.4826
 
 @dataclass(frozen=True)
 class Trials:
-    """Answers in order of arrival, without practice; arrays of equal length.
+    """Answers to questions of one kind in order of arrival, without practice; arrays of equal
+    length.
 
-    side: 1 left, 0 right, -1 neither (skipped, timed out). predicted: probability of the left
-    option under the model before the answer; nan without one. searched: whether the acquisition
+    picked: (trials, options) whether the option in each place was picked; none where the trial was
+    skipped or timed out. first: place of the first pick, -1 if there is none. predicted:
+    probability under the model before the answer that the most probable option is picked first; nan
+    without a model. agrees: whether that option was picked. searched: whether the acquisition
     function selected the question. order: index of the answer in the study, from 1. catch: a number
-    for each different question with a known answer, -1 for all others. as_known, as_before: whether
-    the answer is the known one, or the participant's own earlier one; -1 where there is none. ms:
-    upper bound of the response time; nan where it is unknown.
+    for each different question with a known answer, -1 for all others. as_known: whether the known
+    option was picked, as_before: whether the answer is alike to the participant's own earlier one
+    (`Kind.min_alike`); -1 where there is none. ms: upper bound of the response time; nan where it
+    is unknown.
     """
 
     participant: NDArray[Any]
-    side: NDArray[Any]
+    picked: Flags
+    first: NDArray[Any]
     predicted: Floats
+    agrees: Flags
     searched: Flags
     order: NDArray[Any]
     catch: NDArray[Any]
@@ -56,13 +64,37 @@ class Trials:
     ms: Floats
     implausible: Flags
     blurred: Flags
+    kind: Kind = TRIPLET
+
+    @classmethod
+    def of_triplets(cls, side: NDArray[Any], predicted: Floats, **others: Any) -> Self:
+        """Answers to triplets. side: 1 left, 0 right, -1 none; predicted: probability of left."""
+        left = side == 1
+        return cls(
+            picked=np.column_stack([left, side == 0]),
+            first=np.where(side < 0, -1, np.where(left, 0, 1)),
+            predicted=np.maximum(predicted, 1.0 - predicted),
+            agrees=left == (predicted > 0.5),
+            **others,
+        )
 
     def take(self, rows: Any) -> Trials:
         """A subset of the trials."""
-        return Trials(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+        columns = [one.name for one in fields(self) if one.name != "kind"]
+        return Trials(**{name: getattr(self, name)[rows] for name in columns}, kind=self.kind)
 
     def __len__(self) -> int:
         return len(self.participant)
+
+    @property
+    def decided(self) -> Flags:
+        """Answers with a choice, as opposed to skips and time-outs."""
+        return np.asarray(self.first >= 0)
+
+    @property
+    def chance(self) -> float:
+        """Probability that a guess picks a given option."""
+        return self.kind.chance_overlap
 
 
 @dataclass(frozen=True)
@@ -79,9 +111,11 @@ class Reference:
     repeats: Floats
     """By participant: (trials, alike)."""
     products: Floats
-    """By participant and kind of prediction: (Σ prediction², Σ prediction · answer)."""
+    """By participant and kind of prediction: (Σ prediction², Σ prediction · answer), both of them
+    minus chance."""
     share: float
     floor_ms: float
+    kind: Kind
 
 
 @dataclass(frozen=True)
@@ -98,7 +132,7 @@ def reference(trials: Trials, counts: Flags) -> Reference:
     """Sums over the participants who count; `counts` is indexed by participant."""
     rows = trials.take(counts[trials.participant])
     size = len(counts)
-    decided = rows.side >= 0
+    decided = rows.decided
     catch = decided & (rows.as_known >= 0)
     questions = int(rows.catch[catch].max(initial=-1)) + 1
     wrong = rows.as_known[catch] == 0
@@ -114,15 +148,20 @@ def reference(trials: Trials, counts: Flags) -> Reference:
         own_catch_sums=_sums(place, wrong, len(keys)),
         repeats=_sums(rows.participant[repeat], rows.as_before[repeat] == 1, size),
         products=products,
-        share=_honest_share(products),
+        share=_honest_share(products, rows.kind),
         floor_ms=_floor_ms(rows),
+        kind=rows.kind,
     )
 
 
-def nobody(size: int) -> Reference:
+def nobody(size: int, kind: Kind = TRIPLET) -> Reference:
     """A reference without any participant."""
     none, off = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    empty = Trials(none, none, np.zeros(0), off, none, none, none, none, np.zeros(0), off, off)
+    picked = np.zeros((0, kind.options), dtype=bool)
+    empty = Trials(
+        *(none, picked, none, np.zeros(0), off, off, none, none, none, none, np.zeros(0)),
+        *(off, off, kind),
+    )
     return reference(empty, np.zeros(size, dtype=bool))
 
 
@@ -151,6 +190,11 @@ def _sums(groups: NDArray[Any], event: Flags, size: int) -> Floats:
 # ---- catch trials and repeats -------------------------------------------------------------------
 
 
+def min_wrong(kind: Kind) -> float:
+    """Share of catch trials that honest participants may get wrong in any study."""
+    return LAPSES * (1.0 - kind.chance_overlap) + MARGIN
+
+
 def _wrong(trials: Trials, known: Reference) -> Floats:
     """Catch errors; a question that others also get wrong says little about a participant."""
     questions = len(known.catches)
@@ -162,16 +206,18 @@ def _wrong(trials: Trials, known: Reference) -> Floats:
         at = np.minimum(np.searchsorted(known.own_catches, keys), len(known.own_catches) - 1)
         own = inside & (known.own_catches[at] == keys)
         others[own] -= known.own_catch_sums[at[own]]
-    share = (others[:, 1] + MIN_WRONG * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
-    return np.clip(share, MIN_WRONG, MAX_WRONG)
+    least = min_wrong(trials.kind)
+    share = (others[:, 1] + least * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
+    return np.clip(share, least, MOST_GUESSED * (1.0 - trials.chance))
 
 
 def _unlike(trials: Trials, known: Reference) -> Floats:
     """Inconsistent repeats: where answers exceed chance by a share s, consistency does by s²."""
+    chance = trials.kind.chance_alike
     others = known.repeats.sum(axis=0) - known.repeats
-    alike = (others[:, 1] + 0.5 * REPEAT_PRIOR) / (others[:, 0] + REPEAT_PRIOR)
-    beyond = np.maximum(0.0, alike - 0.5) * known.share**2
-    return np.asarray((0.5 - beyond)[trials.participant])
+    alike = (others[:, 1] + chance * REPEAT_PRIOR) / (others[:, 0] + REPEAT_PRIOR)
+    beyond = np.maximum(0.0, alike - chance) * known.share**2
+    return np.asarray(((1.0 - chance) - beyond)[trials.participant])
 
 
 # ---- predictions --------------------------------------------------------------------------------
@@ -188,26 +234,31 @@ def _products(rows: Trials, of: Flags, size: int) -> Floats:
     some = rows.take(which)
     kinds = 2 * EPOCHS
     place = some.participant.astype(np.int64) * kinds + _prediction_kinds(some)
-    x, y = some.predicted - 0.5, (some.side == 1) - 0.5
+    x, y = some.predicted - some.chance, some.agrees - some.chance
     sums = [np.bincount(place, weight, size * kinds) for weight in (x * x, x * y)]
     return np.stack(sums, axis=-1, dtype=np.float64).reshape(size, kinds, 2)
 
 
-def _slopes(products: Floats) -> Floats:
+def _slopes(products: Floats, kind: Kind) -> Floats:
     """Regression of others' answers on the predictions: 1 where these are calibrated."""
     others = products.sum(axis=0) - products
     # The prior shrinks slopes to 0 where there are no answers of others.
-    slopes = others[..., 1] / (others[..., 0] + 0.25 * PREDICTION_PRIOR)
+    slopes = others[..., 1] / (others[..., 0] + _variance(kind) * PREDICTION_PRIOR)
     return np.asarray(np.clip(slopes, 0.0, 1.5))
 
 
-def _honest_share(products: Floats) -> float:
+def _variance(kind: Kind) -> float:
+    """Variance of a guess: ¼ for triplets."""
+    return kind.chance_overlap * (1.0 - kind.chance_overlap)
+
+
+def _honest_share(products: Floats, kind: Kind) -> float:
     """The smallest agreement beyond chance of an honest participant, as a share of the average."""
-    slopes = _slopes(products)
+    slopes, variance_of_guess = _slopes(products, kind), _variance(kind)
     information = (slopes**2 * products[..., 0]).sum(axis=1)
     agreement = (slopes * products[..., 1]).sum(axis=1)
-    some = 4.0 * information >= MIN_INFORMATION
-    ratios, variances = agreement[some] / information[some], 0.25 / information[some]
+    some = information / variance_of_guess >= MIN_INFORMATION
+    ratios, variances = agreement[some] / information[some], variance_of_guess / information[some]
     estimate = 0.0
     if some.any():
         middle = np.median(ratios)
@@ -221,9 +272,10 @@ def _honest_share(products: Floats) -> float:
 
 
 def _missed(trials: Trials, known: Reference) -> Floats:
-    slopes = _slopes(known.products)[trials.participant, _prediction_kinds(trials)]
-    x = np.abs(np.nan_to_num(trials.predicted, nan=0.5) - 0.5)
-    return np.asarray(1.0 - np.minimum(0.5 + known.share * slopes * x, MAX_AGREEMENT))
+    slopes = _slopes(known.products, trials.kind)[trials.participant, _prediction_kinds(trials)]
+    x = np.nan_to_num(trials.predicted, nan=trials.chance) - trials.chance
+    agreement = trials.chance + known.share * slopes * np.maximum(x, 0.0)
+    return np.asarray(1.0 - np.minimum(agreement, MAX_AGREEMENT))
 
 
 # ---- times --------------------------------------------------------------------------------------

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.participants.honest_answering import (
-    Honest,
     Reference,
     Trials,
     honest,
     reference,
     relative_order,
 )
+from lore_active.participants.patterns import Pattern, patterns
 from lore_active.types import Flags, Floats
 
 # The largest share of honest participants who are flagged at any time in a session.
@@ -52,13 +52,6 @@ MAX_CELLS = 2_000_000
 # exactly after so many of them, each time with a share of the flag's α.
 CATCH_LOOKS = {4: 0.06, 12: 0.72, 28: 0.08, 60: 0.04, 124: 0.02, 252: 0.01}
 
-# Honest participants choose one side, and switch sides, at most this often: sides are randomised,
-# so the preferred option is as often on the left as on the right.
-MAX_SIDE, MAX_SWITCH = 0.60, 0.58
-# Largest shares of honest answers that are too fast, have impossible times or a window switch.
-MAX_FAST, MAX_IMPLAUSIBLE, MAX_BLURRED = 0.20, 0.10, 0.20
-CERTAIN = 0.99
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -78,31 +71,6 @@ class Evidence:
     first: int
     last: int
     odds: float
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A kind of carelessness: the probability of each `event` under it and under honesty.
-
-    `first` and `later` are the weights, within the flag, of starting at the first trial or later.
-    """
-
-    flag: str
-    name: str
-    relevant: Flags
-    event: Flags
-    honest: Floats
-    careless: Floats | float
-    first: float
-    later: float
-
-    def log_factors(self, rows: Any = slice(None)) -> Floats:
-        """Log likelihood ratios of the trials; 0 where the pattern does not apply."""
-        event, honest = self.event[rows], self.honest[rows]
-        careless = np.broadcast_to(self.careless, self.honest.shape)[rows]
-        seen = np.where(event, careless, 1.0 - careless)
-        expected = np.where(event, honest, 1.0 - honest)
-        return np.where(self.relevant[rows], np.log(seen / expected), 0.0)
 
 
 def assess(trials: Trials, reference: Reference) -> dict[int, tuple[Evidence, ...]]:
@@ -146,60 +114,6 @@ def every_test(trials: Trials, reference: Reference) -> tuple[Evidence, ...]:
 def flagged(evidence: Evidence) -> bool:
     """Whether a test exceeds its threshold."""
     return evidence.odds >= 1.0 / (ALPHA * SHARES[evidence.flag])
-
-
-def patterns(trials: Trials, expected: Honest) -> Iterator[Pattern]:
-    """All kinds of carelessness that are tested."""
-    decided = trials.side >= 0
-    left, before = trials.side == 1, _previous_side(trials)
-    both = decided & (before >= 0)
-
-    def rate(value: float) -> Floats:
-        return np.full(len(left), value)
-
-    for name, event in (("left", left), ("right", decided & ~left)):
-        yield Pattern("side", name, decided, event, rate(MAX_SIDE), CERTAIN, 0.29, 0.035)
-        yield Pattern("side", name, decided, event, rate(MAX_SIDE), 0.85, 0.002, 0.003)
-    switched = both & (trials.side != before)
-    yield Pattern("side", "alternating", both, switched, rate(MAX_SWITCH), CERTAIN, 0.33, 0.005)
-
-    catch = decided & (trials.as_known >= 0)
-    wrong = catch & (trials.as_known == 0)
-    for share, first, later in ((0.5, 0.02, 0.03), (0.25, 0.01, 0.01)):
-        worse = np.maximum(share, expected.wrong)
-        yield Pattern("catch", "wrong", catch, wrong, expected.wrong, worse, first, later)
-
-    repeat = decided & (trials.as_before >= 0) & ~catch
-    unlike = repeat & (trials.as_before == 0)
-    for share in (0.5, 0.95):
-        worse = np.maximum(share, expected.unlike)
-        yield Pattern("consistency", "unlike", repeat, unlike, expected.unlike, worse, 0.35, 0.15)
-
-    judged = decided & ~catch & ~np.isnan(trials.predicted)
-    missed = judged & (left != (trials.predicted > 0.5))
-    yield Pattern("agreement", "missed", judged, missed, expected.missed, 0.5, 0.65, 0.35)
-
-    # Each answer is used once: repeats by the first answer, all others by the prediction.
-    known = catch | repeat | judged
-    off = np.where(catch, wrong, np.where(repeat, unlike, missed))
-    rates = np.where(catch, expected.wrong, np.where(repeat, expected.unlike, expected.missed))
-    guessed = np.maximum(0.5, rates)
-    yield Pattern("guessing", "guessing", known, off, rates, guessed, 0.65, 0.35)
-
-    timed = ~np.isnan(trials.ms)
-    fast = timed & (trials.ms < expected.floor_ms)
-    for share, first, later in ((0.9, 0.6, 0.15), (0.5, 0.15, 0.1)):
-        yield Pattern("fast", "fast", timed, fast, rate(MAX_FAST), share, first, later)
-    everything = np.ones(len(left), dtype=bool)
-    for share in (0.8, 0.4):
-        yield Pattern(
-            *("implausible", "implausible", everything, trials.implausible),
-            *(rate(MAX_IMPLAUSIBLE), share, 0.4, 0.1),
-        )
-        yield Pattern(
-            *("blurred", "blurred", everything, trials.blurred),
-            *(rate(MAX_BLURRED), share, 0.4, 0.1),
-        )
 
 
 def start_weights(count: int, first: float, later: float) -> Floats:
@@ -334,15 +248,3 @@ def _parts(trials: Trials) -> Iterator[Trials]:
         chosen[order[begin:end]] = True
         yield trials.take(chosen[row])
         begin = end
-
-
-def _previous_side(trials: Trials) -> NDArray[np.int64]:
-    """The side that the participant chose in the previous trial; -1 for none."""
-    order = np.argsort(trials.participant, kind="stable")
-    side, who = trials.side[order].astype(np.int64), trials.participant[order]
-    before = np.full(len(order), -1, dtype=np.int64)
-    same = who[1:] == who[:-1]
-    before[1:][same] = side[:-1][same]
-    sides = np.empty_like(before)
-    sides[order] = before
-    return sides

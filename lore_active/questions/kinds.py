@@ -244,8 +244,24 @@ class Kind:
 
     @property
     def chance_overlap(self) -> float:
-        """Expected overlap of two guesses."""
+        """Expected overlap of two guesses; also the probability that one picks a given option."""
         return self.pick / self.options
+
+    @property
+    def min_alike(self) -> int:
+        """Number of picks that two answers must share to be alike: more than guesses do on average.
+
+        1 for one pick, and for 2 of 8.
+        """
+        return self.pick**2 // self.options + 1
+
+    @property
+    def chance_alike(self) -> float:
+        """Probability that two guesses are alike: ½ for triplets."""
+        return sum(
+            comb(self.pick, shared) * comb(self.options - self.pick, self.pick - shared)
+            for shared in range(self.min_alike, self.pick + 1)
+        ) / comb(self.options, self.pick)
 
 
 @cache

@@ -45,15 +45,21 @@ def verdict(collection: Collection, findings: Findings | None) -> Verdict:
     )
 
 
-def accuracy(count: int, value: float, low: float, high: float) -> str:
+def accuracy(count: int, value: float, low: float, high: float, chance: float = 0.5) -> str:
     """Prequential accuracy as a sentence; empty where nothing was predicted."""
     if not count:
         return ""
     which = "random question, {} was" if count == 1 else "random questions, {} were"
     return (
         f"Of the last {count:,} {which.format(percent(value))} predicted correctly before being "
-        f"answered (95 % confidence interval: {100 * low:.0f} to {percent(high)}; chance: 50 %)."
+        f"answered (95 % confidence interval: {100 * low:.0f} to {percent(high)}; chance: "
+        f"{share_by_guessing(chance)})."
     )
+
+
+def share_by_guessing(chance: float) -> str:
+    """The share of answers that guesses predict: `50 %`, `1.8 %`."""
+    return percent(chance) if chance >= 0.1 else f"{100 * chance:.2g} %"
 
 
 def only_a_bound(rank: int, guessing: tuple[float, float] | None) -> bool:

@@ -66,6 +66,7 @@ from server.store import imports, journal
     is_flag=True,
     help="Include answers of simulated participants (bots), which are left out otherwise.",
 )
+@options.answer_format
 @click.option(
     "--trim",
     is_flag=True,
@@ -86,12 +87,13 @@ def fit(
     components: int | None,
     seed: int | None,
     simulated: bool,
+    label: str | None,
     trim: bool,
     jobs: int | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther).
+    """Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther, or whole trials).
 
     The number of dimensions and the weight of the rank penalty are chosen by cross-validation.
     """
@@ -100,7 +102,7 @@ def fit(
             raise InvalidParameter(f"{option} is for a fixed λ: add --lam.")
     if share is not None and lam is not None:
         raise InvalidParameter("--smallest-dimension needs cross-validation: omit --lam.")
-    table = read_table(file, simulated)
+    table = read_table(file, simulated, label)
     triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
@@ -118,6 +120,8 @@ def fit(
     result = {
         "n_objects": triplets.n_objects,
         "n_triplets": len(triplets),
+        "n_trials": triplets.n_trials,
+        "reading": table.reading,
         "rank": model.rank_,
         "lambda": model.lam_ if isinstance(model, LORECV) else lam,
         "objective": model.objective_,
@@ -173,10 +177,13 @@ def _fit_lines(result: dict[str, Any], unseen: str) -> Iterator[str]:
         noun = "dimension" if rank == 1 else "dimensions"
         values = ", ".join(f"{value:.3g}" for value in result["singular_values"])
         yield f"{rank} {noun} (singular values {values}), λ = {result['lambda']:g}"
+    answers = "comparisons" if result["reading"] else "answers"
     yield (
-        f"{result['n_triplets']} answers about {result['n_objects']} items; the embedding fits "
+        f"{result['n_triplets']} {answers} about {result['n_objects']} items; the embedding fits "
         f"{100 * result['train_accuracy']:.1f} % of them"
     )
+    if result["reading"]:
+        yield f"The file was {result['reading']}"
     if evidence:
         yield "dimensions  held-out log-loss  difference from the best ± SE  held-out accuracy"
     for row in evidence:
@@ -185,17 +192,16 @@ def _fit_lines(result: dict[str, Any], unseen: str) -> Iterator[str]:
             f"{row['error']:.4f}{100 * row['accuracy']:18.1f} %"
         )
     yield from map(_further_line, result["further"])
-    if result["left_out"]:
-        rows = "row was" if result["left_out"] == 1 else "rows were"
-        yield f"{result['left_out']} {rows} left out (practice, catch trials, skipped, excluded)"
-    if left_out := simulated_note(result["simulated_left_out"]):
-        yield left_out
+    if rows := result["left_out"]:
+        were = "row was" if rows == 1 else "rows were"
+        yield f"{rows} {were} left out (practice, catch trials, skipped, excluded)"
     state = "converged" if result["converged"] else "NOT converged"
     yield (
         f"objective {result['objective']:.6f}, {state} after {result['iterations']} iterations, "
         f"{result['seconds']:.3f} s"
     )
-    yield from [note for note in (unseen, *result["warnings"]) if note]
+    notes = (simulated_note(result["simulated_left_out"]), unseen, *result["warnings"])
+    yield from [note for note in notes if note]
 
 
 def _further_line(test: dict[str, Any]) -> str:
@@ -210,11 +216,14 @@ def _further_line(test: dict[str, Any]) -> str:
     )
 
 
-def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
-    """Read the answers of a file or those a study's model uses; also say what a file left out."""
+def _answers(path: Path, simulated: bool, label: str | None) -> tuple[Triplets, list[str]]:
+    """Read the answers of a file or those a study's model uses; also say how a file was read."""
     if not path.is_dir() and not is_log(path):
-        table = read_table(path, simulated)
-        return as_triplets(table), simulated_note(table.simulated_left_out)
+        table = read_table(path, simulated, label)
+        notes = [table.reading and f"{path.name} was {table.reading}"]
+        return as_triplets(table), [*notes, simulated_note(table.simulated_left_out)]
+    if label is not None:
+        raise InvalidParameter(f"--format is {label!r}, but applies to files only.")
     if simulated:
         raise InvalidParameter(
             "--simulated applies to files only; from a study, the answers that its model "
@@ -227,7 +236,7 @@ def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
             *trials_of(study.kind, (answer for answer in answers if not answer.excluded)),
         ]
         labels = [item.key for item in study.items]
-        return comparisons_of(trials, len(study.items), labels), ""
+        return comparisons_of(trials, len(study.items), labels), []
 
 
 @click.command(name="compare")
@@ -259,6 +268,7 @@ def _answers(path: Path, simulated: bool) -> tuple[Triplets, str]:
     is_flag=True,
     help="Include answers of simulated participants (bots) in FILE, which are left out otherwise.",
 )
+@options.answer_format
 @click.option(
     "-o",
     "--out",
@@ -275,6 +285,7 @@ def compare(
     components: int,
     seed: int,
     simulated: bool,
+    label: str | None,
     out: Path | None,
     jobs: int | None,
     scheduler: str | None,
@@ -288,15 +299,14 @@ def compare(
     if out is not None and out.suffix.lower() not in (".svg", ".html"):
         raise InvalidParameter(f"-o is {out}, but the figure's name must end in .svg or .html.")
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
-    answers, left_out = _answers(path, simulated)
+    answers, read = _answers(path, simulated, label)
     with running(jobs, scheduler):
         spread = jobs is not None or scheduler is not None
         results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
     _done()
     summary = verdict(results)
     notes = text.notes(answers, results, summary, folds)
-    if left_out:
-        notes.append(f"{left_out}.")
+    notes += [f"{note}." for note in read if note]
     if out is not None:
         title = f"Methods compared on {path.name}"
         figure = (

@@ -15,7 +15,7 @@ import click
 from lore_active.data.columns import simulated_note as rows_left_out
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter, InvalidTriplets
-from server.cli.options import opened, place_beside
+from server.cli.options import answer_format, opened, place_beside
 from server.cli.terminal import bar
 from server.clock import now
 from server.exports import folder as export_folder
@@ -131,6 +131,7 @@ def export(
     is_flag=True,
     help="Include answers of simulated participants (bots), which are left out otherwise.",
 )
+@answer_format
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def import_(
     file: str,
@@ -140,13 +141,14 @@ def import_(
     undo: bool,
     by: By,
     simulated: bool,
+    label: str | None,
     as_json: bool,
 ) -> None:
     """Import answers into the study in DIR, or a study's log into a new folder.
 
     FILE is a log written by `export`, or answers: CSV (Salmon, tripletTools, an exported
-    answers.csv, or three columns), .npz or .npy. Imported answers count towards the model, not
-    towards the budget.
+    answers.csv, or three columns), .npz or .npy; also trials of several comparisons. Imported
+    answers count towards the model, not towards the budget.
     """
     path = Path(file)
     if undo:
@@ -156,7 +158,7 @@ def import_(
     elif log.is_log(path):
         result = _import_log(path, folder, dry_run)
     else:
-        result = _import_answers(path, folder, by, force, dry_run, simulated)
+        result = _import_answers(path, folder, by, force, dry_run, simulated, label)
     lines = result.pop("messages")
     if as_json:
         click.echo(json.dumps({**result, "dry_run": dry_run}))
@@ -191,10 +193,16 @@ def _import_log(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
 
 
 def _import_answers(
-    path: Path, folder: Path, by: By, force: bool, dry_run: bool, simulated: bool
+    path: Path,
+    folder: Path,
+    by: By,
+    force: bool,
+    dry_run: bool,
+    simulated: bool,
+    label: str | None,
 ) -> dict[str, Any]:
     study = load_study(folder)
-    table = read_table(path, simulated)
+    table = read_table(path, simulated, label)
     try:
         match = matched(table, study.items, by)
     except InvalidTriplets as error:
@@ -211,11 +219,9 @@ def _import_answers(
                 f"{path.name} has already been imported (SHA-256 {digest[:12]}). Remove it with "
                 "--undo first, or import it twice with --force."
             )
-        return (
-            None
-            if dry_run
-            else imports.add(*(c, digest, path.name, match.rows, now(), match.trials))
-        )
+        if dry_run:
+            return None
+        return imports.add(c, digest, path.name, match.rows, now(), match.trials)
 
     # A dry run must not create a database.
     if not dry_run or (folder / DATABASE).exists():
@@ -224,6 +230,7 @@ def _import_answers(
     first = study.items[match.rows[0][0]].key
     rows = "row was" if table.left_out == 1 else "rows were"
     messages = [
+        *([f"{path.name}: {table.reading}."] if table.reading else []),
         f"{path.name}: {count:,} answers, items matched by {match.by} (the first anchor is "
         f"{first!r})."
         + (
@@ -241,6 +248,7 @@ def _import_answers(
         "kind": "answers",
         "file_number": import_number,
         "answers": count,
+        "reading": table.reading,
         "left_out": table.left_out,
         "simulated_left_out": table.simulated_left_out,
         "by": match.by,

@@ -47,6 +47,17 @@ def think(command: Command) -> Command:
     )(command)
 
 
+def answer_format(command: Command) -> Command:
+    """Add `--format`, for commands that read files of answers."""
+    return click.option(
+        "--format",
+        "label",
+        metavar="KIND",
+        help="What a row is, if its columns do not say so: odd-one-out (the odd one last), "
+        "rank-2-of-8 or choose-2-of-8 (query, picked references, others), or triplet.",
+    )(command)
+
+
 def sweep(command: Command) -> Command:
     """Add `--jobs` and `--scheduler`, for commands that can run in parallel."""
     command = click.option(

@@ -141,6 +141,9 @@ def tried(
             nearer=answers.nearer,
             farther=answers.farther,
             weights=answers.weight,
+            # Folds keep the comparisons of a trial together.
+            trial=answers.trial,
+            participant=answers.participant,
         )
         job = Job(method.key, str(file), answers.n_objects, folds, components, seed)
         return _run(method, job, limit, progress)

@@ -7,6 +7,12 @@ from server.comparison import drawing
 from server.comparison.run import Result
 
 
+def _count(answers: Triplets) -> str:
+    if not answers.compound:
+        return f"{len(answers):,} answers"
+    return f"{answers.n_trials:,} trials ({len(answers):,} comparisons)"
+
+
 def table(results: list[Result], folds: int) -> list[str]:
     """One line per method, best first."""
     lines = [f"{'method':24s} {'accuracy, %':>14s} {'rank':>5s} {'seconds':>8s}"]
@@ -24,9 +30,10 @@ def notes(
 ) -> list[str]:
     """What was compared, and which methods are best."""
     lines = [
-        f"{len(answers):,} answers about {answers.n_objects} items, {folds} folds; answers to the "
-        "same question are always in the same fold. Accuracy: held-out answers, ± standard error "
-        "over folds. Seconds: one fit on one core."
+        f"{_count(answers)} about {answers.n_objects} items, {folds} folds; answers to the same "
+        f"question are always in the same fold. Accuracy: held-out "
+        f"{'comparisons' if answers.compound else 'answers'}, ± standard error over folds. "
+        "Seconds: one fit on one core."
     ]
     names = {result.method: result for result in results}
     if summary["best"] is not None and summary["simplest"] is not None:

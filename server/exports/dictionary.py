@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,13 +23,17 @@ MEANINGS = {
     "slot": "position in the participant's session, from 0; negative for practice",
     "purpose": "cover, active (selected by the model), random, catch, repeat or practice",
     "origin": "learner, schedule, or fallback (the queue was empty)",
-    "anchor": "key of the item that the two options were compared with",
+    "anchor": "key of the item that the options were compared with; empty for the odd one out",
     "left": "key of the option shown on the left",
     "right": "key of the option shown on the right",
     "side": "left, right, skip or timeout",
     "chosen": "key of the option chosen; empty if skipped or timed out",
     "known_answer": "key of the correct option of catch and practice questions",
-    "repeats_question": "number of the question that this one repeats, with sides swapped",
+    "outcome": "chosen, skip or timeout",
+    "trial": "number of the answer that the comparison belongs to: `seq` in the file of answers",
+    "nearer": "key of the item that the answer says is nearer to the anchor",
+    "farther": "key of the item that it says is farther",
+    "repeats_question": "number of the question that this one repeats, with options reversed",
     "rt_ms": "response time in milliseconds from stimulus onset, measured by the page",
     "late": "1 if the answer arrived after the question's lease had expired",
     "received_at_utc": "when the server received the answer (ISO 8601)",
@@ -52,7 +57,7 @@ MEANINGS = {
     "done": "trials completed, including skipped ones",
     "feedback": "comment of the participant at the end",
     "item": "key of the item",
-    "kind": "text, image, audio or video",
+    "kind": "of an item: text, image, audio or video; of an answer: what was asked, as rank-2-of-8",
     "label": "name shown to the experimenter",
     "alt": "text alternative",
     "text": "the text of a text item",
@@ -110,6 +115,19 @@ MEANINGS = {
 }
 
 
+PLACE = re.compile(r"(option|chosen)_([0-9]+)")
+
+
+def meaning(column: str) -> str:
+    """The meaning of a column."""
+    matched = PLACE.fullmatch(column)
+    if matched is None:
+        return MEANINGS[column]
+    if matched[1] == "option":
+        return f"key of the option shown in place {matched[2]}"
+    return f"key of choice {matched[2]}, in the order of choice; empty if skipped or timed out"
+
+
 def dictionary(
     path: Path,
     columns: Mapping[str, Sequence[str]],
@@ -120,7 +138,7 @@ def dictionary(
     lines = ["# Data dictionary", "", *simulated_lines(counts)]
     for file, names in columns.items():
         lines += [f"## {file}", "", "| column | meaning |", "|---|---|"]
-        lines += [f"| {name} | {MEANINGS[name]} |" for name in names] + [""]
+        lines += [f"| {name} | {meaning(name)} |" for name in names] + [""]
     lines += [*notes, ""] if notes else []
     lines += ["Cells that a spreadsheet would interpret as a formula start with an apostrophe.", ""]
     lines += adding_up(counts)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from server.clock import now
-from server.exports.tables import answers_csv, embedding_csv, events_jsonl
+from server.exports.answers import answers_csv
+from server.exports.tables import embedding_csv, events_jsonl
 from server.store.database import Database
 from server.study.config import LoadedStudy
 

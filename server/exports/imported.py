@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ MEANINGS = {
     "head_filename": "key of the anchor",
     "winner_filename": "key of the nearer item",
     "loser_filename": "key of the other item",
+    "trial": "number of the trial that the comparison belongs to",
     "file_number": "number of the imported file, from 1",
     "file": "its name",
     "sha256": "SHA-256 of its content",
@@ -40,26 +42,40 @@ MEANINGS = {
 }
 
 
-def columns(name: str) -> tuple[str, ...]:
-    """Return the columns of a format's file of imported answers."""
-    return (*ANSWER[name], *(KEYS if name in NUMBERED else ()), *COLUMNS)
+def columns(name: str, trials: bool = False) -> tuple[str, ...]:
+    """Return the columns of a format's file of imported answers.
+
+    `trials`: some of them have several comparisons.
+    """
+    own = (*ANSWER[name], *(KEYS if name in NUMBERED else ()))
+    return (*own, *(("trial",) if trials else ()), *COLUMNS)
+
+
+def have_trials(database: Database) -> bool:
+    """Return whether some imported trials have several comparisons."""
+    return any(
+        number is not None
+        for source in database.read(imports.every)
+        for number in database.read(partial(imports.trial_numbers, number=source.id))
+    )
 
 
 def meanings(database: Database, name: str) -> dict[str, str]:
     """Return their meanings; empty if no answers were imported."""
     if not database.read(imports.every):
         return {}
-    return {column: MEANINGS[column] for column in columns(name)}
+    return {column: MEANINGS[column] for column in columns(name, have_trials(database))}
 
 
-def dictionary_lines(name: str) -> list[str]:
+def dictionary_lines(database: Database, name: str) -> list[str]:
     """Describe a format's file of imported answers in Markdown."""
+    several = have_trials(database)
     return [
-        "Imported answers (`lore-active import`), one per row.",
+        f"Imported {'comparisons' if several else 'answers'} (`lore-active import`), one per row.",
         "",
         "| column | meaning |",
         "|---|---|",
-        *(f"| {column} | {MEANINGS[column]} |" for column in columns(name)),
+        *(f"| {column} | {MEANINGS[column]} |" for column in columns(name, several)),
         "",
     ]
 
@@ -87,7 +103,7 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
         # Psych-DS has no such file; its README has the same lines.
         return [path]
     dictionary = folder / "dictionary_imported.md"
-    lines = ["# Data dictionary of imported answers", "", *dictionary_lines(name)]
+    lines = ["# Data dictionary of imported answers", "", *dictionary_lines(database, name)]
     dictionary.write_text("\n".join(lines), encoding="utf-8")
     return [path, dictionary]
 
@@ -95,17 +111,22 @@ def write(database: Database, study: LoadedStudy, folder: Path, name: str) -> li
 def _pieces(
     database: Database, study: LoadedStudy, every: list[ImportedFile], name: str
 ) -> Iterator[str]:
-    yield csv_text([columns(name)])
+    several = have_trials(database)
+    yield csv_text([columns(name, several)])
+    trial = 0
     for source in every:
-        rows = database.read(lambda c, at=source.id: imports.rows(c, [at]))  # type: ignore[misc]
+        trials = database.read(partial(imports.trials, numbers=[source.id]))
+        rows = [(row, at) for at, rows in enumerate(trials, trial + 1) for row in rows]
+        trial += len(trials)
         marks = (source.id, source.name, source.hash, source.removed)
         yield csv_text(
             (
                 *(row if name in NUMBERED else ()),
                 *(study.items[item].key for item in row),
+                *([at] if several else []),
                 *marks,
             )
-            for row in rows
+            for row, at in rows
         )
 
 
@@ -114,14 +135,17 @@ def _arrays(
 ) -> Path:
     """Write `triplets` in list order, `file_number` and `items`; only those in use."""
     in_use = [source.id for source in every if not source.removed]
-    parts = [(at, database.read(lambda c, at=at: imports.rows(c, [at]))) for at in in_use]  # type: ignore[misc]
+    trials = [(at, database.read(partial(imports.trials, numbers=[at]))) for at in in_use]
+    parts = [(at, [row for trial in of for row in trial]) for at, of in trials]
+    sizes = [len(trial) for _, of in trials for trial in of]
     path = folder / f"{study.name}_imported_triplets.npz"
-    np.savez(
-        path,
-        triplets=np.array([row for _, rows in parts for row in rows], dtype=np.int32).reshape(
-            -1, 3
-        ),
-        file_number=np.repeat([at for at, _ in parts], [len(rows) for _, rows in parts]),
-        items=np.array([item.key for item in study.items]),
-    )
+    rows = [row for _, of in parts for row in of]
+    arrays = {
+        "triplets": np.array(rows, dtype=np.int32).reshape(-1, 3),
+        "file_number": np.repeat([at for at, _ in parts], [len(of) for _, of in parts]),
+        "items": np.array([item.key for item in study.items]),
+    }
+    if len(sizes) < len(rows):
+        arrays["trial"] = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
     return path

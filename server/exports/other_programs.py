@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from lore_active.questions.kinds import TRIPLET
+from server.exports.answers import answer_records, comparisons
 from server.exports.dictionary import adding_up, dictionary, simulated_lines
-from server.exports.tables import ANSWERS, ExportOptions, Progress, answer_rows, csv_text, put
+from server.exports.tables import ExportOptions, Progress, csv_text, put
 from server.monitor.map import embedding_of
-from server.status.counting import Fates, answer_counts
+from server.status.counting import answer_counts
 from server.store import models, summaries
 from server.store.database import Database
 from server.study.config import LoadedStudy
@@ -53,39 +55,44 @@ SALMON = (
 
 
 def _rows(
-    database: Database, choice: ExportOptions, progress: Progress
+    database: Database, study: LoadedStudy, choice: ExportOptions, progress: Progress
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield answers with a choice as dictionaries, without practice, a few thousand at once.
+    """Yield the comparisons of answers with a choice, without practice, of a few thousand at once.
 
-    `counts` says whether the model uses an answer, `waited_ms` the time since the participant's
-    previous answer, by the server's clock.
+    Each is a copy of its answer with its own `anchor`, `left` and `right` (in the order of
+    display), `nearer` and `farther`. `counts` says whether the model uses an answer, `waited_ms`
+    the time since the participant's previous answer, by the server's clock.
     """
-    fates = database.read(Fates)
     before: dict[int, int] = {}
-    for rows in answer_rows(database, choice, progress):
-        answers = []
-        for row in rows:
-            answer = dict(zip(ANSWERS, row, strict=True))
+    for records in answer_records(database, study, choice, progress):
+        rows = []
+        for answer in records:
             participant, received = answer["participant"], answer["received_at_utc"]
             answer["waited_ms"] = received - before.get(participant, answer["asked_at_utc"])
             before[participant] = received
-            if answer["purpose"] != "practice" and answer["chosen"] is not None:
-                marks = bool(answer["excluded"]), bool(answer["simulated"])
-                answer["counts"] = fates.counted(
-                    answer["seq"], answer["purpose"], answer["side"], *marks
-                )
-                answers.append(answer)
-        yield answers
+            if answer["purpose"] == "practice" or not answer["chosen"]:
+                continue
+            shown = (*answer["options"], answer["anchor"])
+            answer["check"] = len(set(shown)) < len(shown)
+            for anchor, nearer, farther in comparisons(answer, study.kind):
+                options = sorted((nearer, farther), key=answer["options"].index)
+                row = {"anchor": anchor, "nearer": nearer, "farther": farther}
+                row |= {"left": options[0], "right": options[1]}
+                rows.append({**answer, **row})
+        yield rows
 
 
-def _counted(database: Database, progress: Progress) -> Iterator[list[dict[str, Any]]]:
-    """Yield answers that the model uses, for formats without a column to mark others."""
-    for rows in _rows(database, ExportOptions(), progress):
-        yield [answer for answer in rows if answer["counts"]]
+def _counted(
+    database: Database, study: LoadedStudy, progress: Progress
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield comparisons that the model uses, for formats without a column to mark others."""
+    for rows in _rows(database, study, ExportOptions(), progress):
+        yield [row for row in rows if row["counts"]]
 
 
-def _other(row: dict[str, Any]) -> str:
-    return str(row["right"] if row["side"] == "left" else row["left"])
+def _with_trial(columns: tuple[str, ...], study: LoadedStudy) -> tuple[str, ...]:
+    """These columns and, where answers have several comparisons, the trial of each."""
+    return columns if study.kind == TRIPLET else (*columns, "trial")
 
 
 def _numbers(study: LoadedStudy) -> dict[str, int]:
@@ -102,11 +109,14 @@ def triplettools(
     number = _numbers(study)
     # Questions in the test set, which also includes their repeats.
     test: set[int] = set()
+    trial_columns = _with_trial(TRIPLETTOOLS, study)
 
     def trials() -> Iterator[str]:
-        yield csv_text([TRIPLETTOOLS])
-        for rows in _rows(database, choice, progress):
-            yield csv_text(_triplettools_row(row, number, test) for row in rows)
+        yield csv_text([trial_columns])
+        for rows in _rows(database, study, choice, progress):
+            yield csv_text(
+                _triplettools_row(row, number, test, study.kind != TRIPLET) for row in rows
+            )
 
     def items() -> Iterator[str]:
         yield csv_text([TRIPLETTOOLS_ITEMS])
@@ -124,7 +134,7 @@ def triplettools(
 
     stem = f"{study.name}_triplettools"
     columns = {
-        f"{stem}.csv": TRIPLETTOOLS,
+        f"{stem}.csv": trial_columns,
         f"{stem}_items.csv": TRIPLETTOOLS_ITEMS,
         f"{stem}_embedding.csv": TRIPLETTOOLS_EMBEDDING,
     }
@@ -137,17 +147,18 @@ def triplettools(
     ]
 
 
-def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int]) -> list[Any]:
+def _triplettools_row(
+    row: dict[str, Any], number: dict[str, int], test: set[int], of_trials: bool
+) -> list[Any]:
     purpose = row["purpose"]
     if purpose == "random" or (purpose == "repeat" and row["repeats_question"] in test):
         test.add(row["question"])
     if purpose == "catch":
         # For the package, a check is passed if the anchor itself was chosen.
-        algorithm = "check" if row["anchor"] in (row["left"], row["right"]) else "catch"
+        algorithm = "check" if row["check"] else "catch"
     else:
         algorithm = _ALGORITHMS.get(purpose, "adaptive")
     held_out = "test" if row["question"] in test else "train"
-    other = _other(row)
     return [
         row["participant"],
         # The package cannot judge participants without any response time.
@@ -155,15 +166,16 @@ def _triplettools_row(row: dict[str, Any], number: dict[str, int], test: set[int
         row["anchor"],
         row["left"],
         row["right"],
-        row["chosen"],
+        row["nearer"],
         algorithm,
         held_out if row["counts"] else "NA",
         number[row["anchor"]],
-        number[row["chosen"]],
-        number[other],
+        number[row["nearer"]],
+        number[row["farther"]],
         purpose,
         row["excluded"],
         row["simulated"],
+        *([row["seq"]] if of_trials else []),
     ]
 
 
@@ -182,11 +194,13 @@ def salmon(
     number, participants = _numbers(study), database.read(summaries.participants)
     start = min((participant.arrived_at for participant in participants), default=0) / 1000
 
+    columns = _with_trial(SALMON, study)
+
     def responses() -> Iterator[str]:
-        yield csv_text([SALMON])
+        yield csv_text([columns])
         so_far: Counter[int] = Counter()
-        for rows in _counted(database, progress):
-            yield csv_text(_salmon_row(row, number, start, so_far) for row in rows)
+        for rows in _counted(database, study, progress):
+            yield csv_text(_salmon_row(row, number, start, so_far, columns) for row in rows)
 
     z = embedding_of(database.read(models.latest_model), len(study.items))
 
@@ -213,19 +227,23 @@ def salmon(
         put(responses_file, responses()),
         put(targets_file, iter([csv_text([item.key] for item in study.items)])),
         *([put(start_file, coordinates())] if z.shape[1] else []),
-        dictionary(out / "dictionary.md", {responses_file.name: SALMON}, counts, notes),
+        dictionary(out / "dictionary.md", {responses_file.name: columns}, counts, notes),
     ]
 
 
 def _salmon_row(
-    row: dict[str, Any], number: dict[str, int], start: float, so_far: Counter[int]
+    row: dict[str, Any],
+    number: dict[str, int],
+    start: float,
+    so_far: Counter[int],
+    columns: tuple[str, ...],
 ) -> Iterator[Any]:
     keys = {
         "head": row["anchor"],
         "left": row["left"],
         "right": row["right"],
-        "winner": row["chosen"],
-        "loser": _other(row),
+        "winner": row["nearer"],
+        "loser": row["farther"],
     }
     received = row["received_at_utc"] / 1000
     so_far[row["participant"]] += 1
@@ -244,8 +262,9 @@ def _salmon_row(
         "puid_num_responses": so_far[row["participant"]],
         "num_responses": so_far.total(),
         "simulated": row["simulated"],
+        "trial": row["seq"],
     }
-    return (cells[name] for name in SALMON)
+    return (cells[name] for name in columns)
 
 
 # ---- cblearn ------------------------------------------------------------------------------------
@@ -257,27 +276,27 @@ def cblearn(
     """Write arrays for cblearn: `triplets` in list order (anchor, nearer, farther)."""
     number = _numbers(study)
     parts: list[np.ndarray[Any, Any]] = []
-    for rows in _counted(database, progress):
+    for rows in _counted(database, study, progress):
         numbers = [
             (
-                number[row["anchor"]],
-                number[row["chosen"]],
-                number[_other(row)],
-                row["participant"],
-                row["simulated"],
+                *(number[row[name]] for name in ("anchor", "nearer", "farther")),
+                *(row["participant"], row["simulated"], row["seq"]),
             )
             for row in rows
         ]
-        parts.append(np.array(numbers, dtype=np.int32).reshape(-1, 5))
-    table = np.concatenate(parts) if parts else np.zeros((0, 5), dtype=np.int32)
+        parts.append(np.array(numbers, dtype=np.int32).reshape(-1, 6))
+    table = np.concatenate(parts) if parts else np.zeros((0, 6), dtype=np.int32)
+    several = study.kind != TRIPLET
     path = out / f"{study.name}_triplets.npz"
-    np.savez(
-        path,
-        triplets=table[:, :3],
-        participant=table[:, 3],
-        simulated=table[:, 4],
-        items=np.array([item.key for item in study.items]),
-    )
+    arrays = {
+        "triplets": table[:, :3],
+        "participant": table[:, 3],
+        "simulated": table[:, 4],
+        "items": np.array([item.key for item in study.items]),
+    }
+    if several:
+        arrays["trial"] = table[:, 5]
+    np.savez(path, **arrays)  # type: ignore[arg-type]
     counts = database.read(answer_counts)
     lines = [
         "# Data dictionary",
@@ -285,10 +304,11 @@ def cblearn(
         *simulated_lines(counts),
         f"`{path.name}` (NumPy, no pickle):",
         "",
-        "- `triplets`: one row per answer: anchor, nearer, farther (cblearn's list order), numbers",
-        "  from 0. Only answers that the model uses: no practice, catch trials, skipped or",
+        f"- `triplets`: one row per {'comparison' if several else 'answer'}: anchor, nearer,",
+        "  farther (cblearn's list order), numbers from 0. Only answers that the model uses: no practice, catch trials, skipped or",
         "  timed-out trials, and no excluded participants.",
         "- `participant`: number of the participant.",
+        *(["- `trial`: number of the answer that the comparison belongs to."] if several else []),
         "- `simulated`: 1 if that participant is simulated (a bot).",
         "- `items`: keys of the items, by number.",
         "",

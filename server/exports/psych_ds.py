@@ -13,16 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from lore_active import __version__
+from lore_active.questions.kinds import TRIPLET, Kind
 from server.exports import imported
-from server.exports.dictionary import MEANINGS, dictionary, simulated_note
+from server.exports.answers import (
+    COMPARISONS,
+    answer_cells,
+    answer_columns,
+    answer_records,
+    comparisons_csv,
+)
+from server.exports.dictionary import dictionary, meaning, simulated_note
 from server.exports.tables import (
-    ANSWERS,
     ITEMS,
     PARTICIPANTS,
     ExportOptions,
     Progress,
-    answer_rows,
-    answers_csv,
     csv_text,
     embedding_csv,
     items_csv,
@@ -48,11 +53,12 @@ DE_IDENTIFIED = (
 )
 
 
-def answer_columns(choice: ExportOptions) -> tuple[str, ...]:
+def shown_columns(kind: Kind, choice: ExportOptions) -> tuple[str, ...]:
     """Return the columns of the file of answers."""
+    columns = answer_columns(kind)
     if choice.identified:
-        return ANSWERS
-    return (*(name for name in ANSWERS if name not in IDENTIFYING_ANSWERS), *COARSE_ANSWERS)
+        return columns
+    return (*(name for name in columns if name not in IDENTIFYING_ANSWERS), *COARSE_ANSWERS)
 
 
 def participant_columns(choice: ExportOptions) -> tuple[str, ...]:
@@ -72,23 +78,26 @@ def write(
     stem = imported.psych_ds_stem(study)
     counts = database.read(answer_counts)
     dimensions = _dimensions(database, study)
-    answers, participants = answer_columns(choice), participant_columns(choice)
-    if choice.identified:
-        answer_pieces = answers_csv(database, study, choice, progress)
-        participant_pieces = participants_csv(database, choice)
-    else:
-        answer_pieces = _answers(database, choice, progress)
-        participant_pieces = _participants(database, choice)
-    measured = {name: MEANINGS[name] for name in (*answers, *participants, *ITEMS)}
+    answers, participants = shown_columns(study.kind, choice), participant_columns(choice)
+    participant_pieces = (
+        participants_csv(database, choice) if choice.identified else _participants(database, choice)
+    )
+    tables = {"answers": answers, "participants": participants, "items": ITEMS}
+    compared = []
+    if study.kind != TRIPLET:
+        tables["comparisons"] = COMPARISONS
+        path = data / f"{stem}_task-comparisons_data.csv"
+        compared = [put(path, comparisons_csv(database, study, choice))]
+    measured = {name: meaning(name) for columns in tables.values() for name in columns}
     measured |= {
         name: f"coordinate of the item on principal axis {number} of the embedding, strongest first"
         for number, name in enumerate(dimensions, 1)
     }
     of_imports = imported.meanings(database, "psych-ds")
-    for name, meaning in of_imports.items():
+    for name, text in of_imports.items():
         # A column may have another meaning there.
-        other = measured.get(name, meaning)
-        measured[name] = meaning if other == meaning else f"{other}; imported answers: {meaning}"
+        other = measured.get(name, text)
+        measured[name] = text if other == text else f"{other}; imported answers: {text}"
     about = "" if choice.identified else DE_IDENTIFIED
     description = {
         "@context": "https://schema.org/",
@@ -98,14 +107,14 @@ def write(
             filter(
                 None,
                 (
-                    f"Triplet comparisons ({study.settings.trial.question}) collected with "
+                    f"{_comparisons(study.kind)} ({study.settings.trial.question}) collected with "
                     f"lore-active {__version__}.",
                     simulated_note(counts),
                     about,
                 ),
             )
         ),
-        "keywords": ["triplet comparisons", "similarity", "embedding"],
+        "keywords": [_comparisons(study.kind).lower(), "similarity", "embedding"],
         "variableMeasured": [
             {"@type": "PropertyValue", "name": name, "description": measured[name]}
             for name in sorted(measured)
@@ -115,17 +124,21 @@ def write(
     path.write_text(json.dumps(description, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return [
         path,
-        put(data / f"{stem}_task-answers_data.csv", answer_pieces),
+        put(
+            data / f"{stem}_task-answers_data.csv",
+            _answers(database, study, choice, answers, progress),
+        ),
+        *compared,
         put(data / f"{stem}_task-participants_data.csv", participant_pieces),
         put(data / f"{stem}_task-items_data.csv", items_csv(study)),
         put(data / f"{stem}_task-embedding_data.csv", embedding_csv(database, study)),
         dictionary(
             out / "README.md",
-            {"answers": answers, "participants": participants, "items": ITEMS},
+            tables,
             counts,
             [
                 *(["## imported", ""] if of_imports else []),
-                *(imported.dictionary_lines("psych-ds") if of_imports else []),
+                *(imported.dictionary_lines(database, "psych-ds") if of_imports else []),
                 "## embedding",
                 "",
                 "One row per item: its key (`item`), and its coordinates on the principal axes of "
@@ -147,20 +160,33 @@ def _dimensions(database: Database, study: LoadedStudy) -> list[str]:
     return [f"dim_{number}" for number in range(z.shape[1])]
 
 
-def _answers(database: Database, choice: ExportOptions, progress: Progress) -> Iterator[str]:
-    columns = answer_columns(choice)
+def _comparisons(kind: Kind) -> str:
+    return "Triplet comparisons" if kind == TRIPLET else f"Similarity judgements ({kind.label})"
+
+
+def _answers(
+    database: Database,
+    study: LoadedStudy,
+    choice: ExportOptions,
+    columns: tuple[str, ...],
+    progress: Progress,
+) -> Iterator[str]:
     yield csv_text([columns])
     arrived = {row[0]: row[_ARRIVED] for row in database.read(summaries.participants_for_export)}
-    for rows in answer_rows(database, choice, progress):
-        yield csv_text(_answer(row, columns, arrived) for row in rows)
+    for records in answer_records(database, study, choice, progress):
+        yield csv_text(
+            answer_cells(_coarse(record, arrived), study.kind, columns) for record in records
+        )
 
 
-def _answer(row: tuple[Any, ...], columns: tuple[str, ...], arrived: dict[int, int]) -> list[Any]:
-    cells = dict(zip(ANSWERS, row, strict=True))
-    received = cells["received_at_utc"]
-    cells["day_utc"] = utc(received)[:10]
-    cells["session_ms"] = max(0, received - arrived[cells["participant"]])
-    return [cells[name] for name in columns]
+def _coarse(record: dict[str, Any], arrived: dict[int, int]) -> dict[str, Any]:
+    """The answer with its day, and its time since the participant's arrival."""
+    received = record["received_at_utc"]
+    return {
+        **record,
+        "day_utc": utc(received)[:10],
+        "session_ms": max(0, received - arrived[record["participant"]]),
+    }
 
 
 def _participants(database: Database, choice: ExportOptions) -> Iterator[str]:

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lore_active.questions.kinds import TRIPLET
 from server.exports import log, other_programs, psych_ds
+from server.exports.answers import COMPARISONS, answer_columns, answers_csv, comparisons_csv
 from server.exports.dictionary import dictionary
 from server.exports.tables import (
-    ANSWERS,
     ITEMS,
     MODELS,
     PARTICIPANTS,
     ExportOptions,
     Progress,
-    answers_csv,
     embedding_csv,
     events_jsonl,
     items_csv,
@@ -71,23 +71,25 @@ def holds_answers(name: str) -> bool:
 def _csv_files(
     database: Database, study: LoadedStudy, out: Path, choice: ExportOptions, progress: Progress
 ) -> list[Path]:
+    columns = {
+        "answers.csv": answer_columns(study.kind),
+        "participants.csv": PARTICIPANTS,
+        "items.csv": ITEMS,
+        "models.csv": MODELS,
+    }
+    compared = []
+    if study.kind != TRIPLET:
+        columns["comparisons.csv"] = COMPARISONS
+        compared = [put(out / "comparisons.csv", comparisons_csv(database, study, choice))]
     return [
         put(out / "answers.csv", answers_csv(database, study, choice, progress)),
+        *compared,
         put(out / "participants.csv", participants_csv(database, choice)),
         put(out / "items.csv", items_csv(study)),
         put(out / "embedding.csv", embedding_csv(database, study)),
         put(out / "models.csv", models_csv(database)),
         put(out / "events.jsonl", events_jsonl(database, study, choice.pseudonyms)),
-        dictionary(
-            out / "dictionary.md",
-            {
-                "answers.csv": ANSWERS,
-                "participants.csv": PARTICIPANTS,
-                "items.csv": ITEMS,
-                "models.csv": MODELS,
-            },
-            database.read(answer_counts),
-        ),
+        dictionary(out / "dictionary.md", columns, database.read(answer_counts)),
     ]
 
 
@@ -108,7 +110,7 @@ for _format in (
         "csv",
         "tables for spreadsheets and statistics, with a data dictionary",
         _csv_files,
-        (r"answers.*\.csv",),
+        (r"answers.*\.csv", r"comparisons.*\.csv"),
     ),
     ExportFormat(
         "triplettools",
@@ -124,7 +126,7 @@ for _format in (
         "psych-ds",
         "a Psych-DS dataset, de-identified unless asked otherwise",
         psych_ds.write,
-        (r".*_task-answers_data\.csv",),
+        (r".*_task-answers_data\.csv", r".*_task-comparisons_data\.csv"),
     ),
     ExportFormat("log", "everything, for replay", _log, (r".*\.log\.jsonl",)),
 ):

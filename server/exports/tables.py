@@ -9,43 +9,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lore_active.data.formats import safe
 from server.monitor.map import embedding_of
-from server.status.counting import Fates, simulated_left_out
+from server.status.counting import simulated_left_out
 from server.store import models, summaries
 from server.store.archive import NAMING_EVENTS
 from server.store.database import Database
 from server.store.sqlite.former_names import model_summary
 from server.study.config import LoadedStudy
 
-ANSWERS = (
-    "seq",
-    "participant",
-    "excluded",
-    "simulated",
-    "slot",
-    "purpose",
-    "origin",
-    "anchor",
-    "left",
-    "right",
-    "side",
-    "chosen",
-    "known_answer",
-    "repeats_question",
-    "rt_ms",
-    "late",
-    "received_at_utc",
-    "asked_at_utc",
-    "model_version",
-    "question",
-    "background",
-    "fitted",
-)
 PARTICIPANTS = (
     *("participant", "excluded", "simulated", "stage", "trials", "done", "arrived_at_utc"),
     *("finished_at_utc", "external", "entry", "user_agent", "feedback"),
@@ -56,11 +32,6 @@ MODELS = (
     *("found_share", "ranks_from", "ranks_to"),
 )
 ITEMS = ("item", "kind", "label", "alt", "text", "file")
-_EXCLUDED, _SIMULATED = ANSWERS.index("excluded"), ANSWERS.index("simulated")
-_PURPOSE, _SIDE = ANSWERS.index("purpose"), ANSWERS.index("side")
-# Two adjacent columns of times.
-_RECEIVED, _ASKED = ANSWERS.index("received_at_utc"), ANSWERS.index("asked_at_utc")
-
 Progress = Callable[[int], None]
 
 
@@ -123,43 +94,6 @@ def utc(ms: int | None) -> str:
 def _minute(minute: int) -> str:
     """Format the minute, cached since consecutive times share it."""
     return datetime.fromtimestamp(60 * minute, UTC).isoformat(timespec="minutes")[:-6]
-
-
-def answer_rows(
-    database: Database, choice: ExportOptions = ALL, progress: Progress = lambda answers: None
-) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield answers with the columns ANSWERS, a few thousand at once."""
-    last = count = 0
-    fates = database.read(Fates)
-    # Answers are never changed, so that parts read one after another are consistent.
-    while rows := database.read(partial(summaries.answers_for_export, seq=last)):
-        last = rows[-1][0]
-        count += len(rows)
-        progress(count)
-        yield [
-            (*row, int(fates.fitted(row[0], row[_PURPOSE], row[_SIDE], *marks)))
-            for row in rows
-            if choice.keeps(*(marks := _marks(row)), fates.simulated_left_out)
-        ]
-
-
-def _marks(row: tuple[Any, ...]) -> tuple[bool, bool]:
-    return bool(row[_EXCLUDED]), bool(row[_SIMULATED])
-
-
-def answers_csv(
-    database: Database,
-    study: LoadedStudy,
-    choice: ExportOptions = ALL,
-    progress: Progress = lambda answers: None,
-) -> Iterator[str]:
-    """Yield every answer as CSV, including practice and excluded participants unless omitted."""
-    yield csv_text([ANSWERS])
-    for rows in answer_rows(database, choice, progress):
-        yield csv_text(
-            (*row[:_RECEIVED], utc(row[_RECEIVED]), utc(row[_ASKED]), *row[_ASKED + 1 :])
-            for row in rows
-        )
 
 
 def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.data.row_table import NOTHING, RowTable, item_type
+from lore_active.questions.kinds import Kind
 from lore_active.types import Flags, Floats
 from server.store.erasure import DAY_MS
 from server.store.summaries import AnswerRow
@@ -30,27 +31,31 @@ MAX_MS = np.iinfo(np.int32).max
 class Columns:
     """The answers so far; items are numbers, and NOTHING where there is none.
 
-    `as_known`: whether the option known to be nearer was chosen; `as_before`: whether the choice is
-    the same as when the participant first answered the question; NOTHING where that does not apply.
+    `options`: (answers, options), as displayed; `picks`: (answers, picks) the places of the chosen
+    ones, from 0, in the order of choice. `as_known`: whether the option known to be right was
+    chosen; `shared`: how many of the choices are the same as when the participant first answered
+    the question; NOTHING where that does not apply. `known` is the option known to be right.
     `rt_ms` is the response time measured by the page (nan: none), `elapsed_ms` the time from
-    serving the question to receiving the answer (-1: unknown). `predicted` is the probability of
-    the left option under the model before the answer (nan: no model).
+    serving the question to receiving the answer (-1: unknown). `likely` is the place of the option
+    that is most probably picked under the model before the answer, `predicted` the probability that
+    it is (nan: no model).
     """
 
     seq: Numbers
     participant: Whole
     purpose: Whole
     anchor: Whole
-    left: Whole
-    right: Whole
-    chosen: Whole
+    options: Whole
+    picks: Whole
+    known: Whole
     as_known: Whole
-    as_before: Whole
+    shared: Whole
     received_at: Numbers
     blurred: Whole
     timing: Whole
     elapsed_ms: Whole
     rt_ms: NDArray[Any]
+    likely: Whole
     predicted: NDArray[Any]
 
     def since(self, count: int) -> Columns:
@@ -64,29 +69,45 @@ class Columns:
     @property
     def decided(self) -> Flags:
         """Answers with a choice, as opposed to skips and time-outs."""
-        return np.asarray(self.chosen != NOTHING)
+        return np.asarray(self.picks[:, 0] != NOTHING)
 
     @property
-    def other(self) -> Whole:
-        """The option that was not chosen."""
-        return np.where(self.chosen == self.left, self.right, self.left)
+    def first(self) -> Whole:
+        """The place of the first choice; NOTHING if there is none."""
+        return np.asarray(self.picks[:, 0])
+
+    @property
+    def picked(self) -> Flags:
+        """(answers, options) whether each option was chosen."""
+        places = np.arange(self.options.shape[1])
+        return np.asarray((self.picks[:, :, None] == places).any(axis=1))
+
+    @property
+    def agrees(self) -> Flags:
+        """Whether the option that was most probable under the model was chosen."""
+        return np.asarray((self.picks == self.likely[:, None]).any(axis=1))
 
 
 class AnswerColumns:
-    """Growing columns of answers, 45 bytes each; appending takes time only for what is appended."""
+    """Growing columns of answers, about 50 bytes each for triplets; appending takes time only for
+    what is appended."""
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, items: int, kind: Kind) -> None:
         item = item_type(items)
+        self._items, self._kind = items, kind
+        self._last = 0
         self._held = RowTable(
             [
                 *((name, np.int64) for name in ("seq", "received_at")),
                 # Single precision is more exact than any page can measure.
                 *((name, np.float32) for name in ("rt_ms", "predicted")),
                 ("participant", np.int32),
-                *((name, item) for name in ("anchor", "left", "right", "chosen")),
+                *((name, item) for name in ("anchor", "known")),
+                ("options", item, (kind.options,)),
+                ("picks", np.int8, (kind.pick,)),
                 ("elapsed_ms", np.int32),
-                *((name, np.int8) for name in ("purpose", "as_known", "as_before")),
-                *((name, np.int8) for name in ("blurred", "timing")),
+                *((name, np.int8) for name in ("purpose", "as_known", "shared")),
+                *((name, np.int8) for name in ("blurred", "timing", "likely")),
             ]
         )
 
@@ -95,13 +116,35 @@ class AnswerColumns:
 
     @property
     def last(self) -> int:
-        """The number of the last answer appended; 0 if there is none."""
-        return int(self._held.rows["seq"][-1]) if len(self._held) else 0
+        """The number of the last answer read; 0 if there is none."""
+        return self._last
 
-    def append(self, rows: Sequence[AnswerRow], predicted: Floats) -> None:
+    def usable(self, rows: Sequence[AnswerRow]) -> list[AnswerRow]:
+        """The answers without those that refer to items that do not exist, as in a damaged file."""
+        return [row for row in rows if self._is_whole(row)]
+
+    def append(
+        self, rows: Sequence[AnswerRow], likely: NDArray[np.int64], predicted: Floats
+    ) -> None:
         """Append the next answers with their predictions."""
-        pairs = zip(rows, predicted.tolist(), strict=True)
-        self._held.extend([_numbers(row, share) for row, share in pairs])
+        parts = zip(rows, likely.tolist(), predicted.tolist(), strict=True)
+        self._held.extend([_numbers(row, self._kind, *prediction) for row, *prediction in parts])
+
+    def read_up_to(self, seq: int) -> None:
+        """Note the last answer that was read, whether it could be appended or not."""
+        self._last = seq
+
+    def _is_whole(self, row: AnswerRow) -> bool:
+        anchored = (row.anchor is not None) == self._kind.has_anchor
+        shown = row.options if row.anchor is None else (row.anchor, *row.options)
+        return (
+            anchored
+            and len(row.options) == self._kind.options
+            and len(row.chosen) in (0, self._kind.pick)
+            and all(0 <= item < self._items for item in shown)
+            and set(row.chosen) <= set(row.options)
+            and len(set(row.chosen)) == len(row.chosen)
+        )
 
     def columns(self) -> Columns:
         """A view of all answers appended so far."""
@@ -109,8 +152,8 @@ class AnswerColumns:
         return Columns(**{name: rows[name] for name in Columns.__dataclass_fields__})
 
 
-def _numbers(row: AnswerRow, predicted: float) -> tuple[float, ...]:
-    chosen = {"left": row.left, "right": row.right}.get(row.side, NOTHING)
+def _numbers(row: AnswerRow, kind: Kind, likely: int, predicted: float) -> tuple[Any, ...]:
+    chosen = set(row.chosen)
     rt = nan if row.rt_ms is None else row.rt_ms
     possible = isfinite(rt) and rt >= 0.0
     timing = UNTIMED if not row.measured else WHOLE if possible and row.onset else PARTIAL
@@ -120,13 +163,26 @@ def _numbers(row: AnswerRow, predicted: float) -> tuple[float, ...]:
         rt if possible else nan,
         predicted,
         row.participant,
-        *(row.anchor, row.left, row.right, chosen),
+        NOTHING if row.anchor is None else row.anchor,
+        row.known[0] if row.known else NOTHING,
+        row.options,
+        _places(row.options, row.chosen) or (NOTHING,) * kind.pick,
         _elapsed(row.served_at, row.received_at),
         PURPOSES.index(row.purpose),
-        *(NOTHING if known is None else known == chosen for known in (row.nearer, row.before)),
+        chosen.issuperset(row.known) if row.known else NOTHING,
+        len(chosen.intersection(row.before)) if row.before else NOTHING,
         bool(row.blurred),
         timing,
+        likely,
     )
+
+
+def _places(options: Sequence[int], chosen: Sequence[int]) -> tuple[int, ...]:
+    """The places of the chosen options in order; an item that is shown twice has two."""
+    places: list[int] = []
+    for item in chosen:
+        places.append(next(k for k, one in enumerate(options) if one == item and k not in places))
+    return tuple(places)
 
 
 def _elapsed(served_at: int, received_at: int) -> int:

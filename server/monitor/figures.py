@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from lore_active.data.row_table import NOTHING
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.simulation.cost import Pay
 from lore_active.stopping import criteria
 from lore_active.stopping.registry import STOPPING_RULES
@@ -14,7 +16,7 @@ from lore_active.stopping.sensitivity import Sensitivity, from_stored
 from lore_active.stopping.verdict import Verdict, verdict
 from server.monitor import messages
 from server.monitor.answers import CATCH, Columns
-from server.monitor.flags import NAMES, OVERALL, RULES
+from server.monitor.flags import OVERALL, names, rules
 from server.monitor.forecast import Crowd, ahead, costs, message
 from server.monitor.history import History
 from server.monitor.messages import banner
@@ -47,6 +49,7 @@ class StudySummary:
     now: int
     state: StudyState
     items: int
+    kind: Kind
     participants: list[ParticipantSummary]
     columns: Columns
     qualities: list[Quality]
@@ -87,17 +90,27 @@ class StudySummary:
 def figures(summary: StudySummary, rows: Rows) -> dict[str, Any]:
     """All data of the monitor except the map."""
     verdict = summary.verdict
-    share = accuracy(summary.history, verdict)
+    share = accuracy(summary.history, verdict, summary.kind)
     return {
+        "kind": {
+            "label": summary.kind.label,
+            "options": summary.kind.options,
+            "pick": summary.kind.pick,
+            "chance": summary.kind.chance,
+            "chance_overlap": summary.kind.chance_overlap,
+        },
         "where": where(summary, verdict, share),
         "dimensions": dimensions(summary, verdict),
         "stopping": stopping(summary.decision, verdict, summary.rule),
         "accuracy": share,
         "spectrum": spectrum(summary.history, verdict),
         "participants": {
-            "names": NAMES,
-            "rules": RULES,
+            "names": names(summary.kind),
+            "rules": rules(summary.kind),
             "about_flags": OVERALL,
+            # Whether places are sides, and whether there are several choices.
+            "sides": summary.kind == TRIPLET,
+            "several": summary.kind.pick > 1,
             "rows": [
                 rows.row(one, summary.qualities[one.id], summary.now)
                 for one in summary.participants
@@ -127,7 +140,7 @@ def where(summary: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dic
         "stage": verdict.stage,
         "headline": verdict.headline,
         "explanation": verdict.explanation,
-        "predicted": messages.predicted(share),
+        "predicted": messages.predicted(share, summary.kind),
         "sensitivity": messages.sensitivity(known, summary.rule == FURTHER),
         "has_rank": verdict.has_rank,
         "answers": collected,
@@ -241,7 +254,7 @@ def stopping(decision: DecisionRow | None, verdict: Verdict, rule: str) -> dict[
     }
 
 
-def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
+def accuracy(history: History, verdict: Verdict, kind: Kind) -> dict[str, Any]:
     """Prequential accuracy, the noise ceiling, and the history of the accuracy.
 
     A model without dimensions predicts nothing, so there is none while no rank is reported. Without
@@ -261,8 +274,8 @@ def accuracy(history: History, verdict: Verdict) -> dict[str, Any]:
         "low": number(share["low"], 4) if known else None,
         "high": number(share["high"], 4) if known else None,
         "ceiling": number(ceiling, 4),
-        "chance": 0.5,
-        "message": messages.accuracy(share, ceiling, verdict),
+        "chance": kind.chance,
+        "message": messages.accuracy(share, ceiling, verdict, kind),
         "history": {
             "answers": [one.answers for one in points],
             "value": [one.value for one in points],
@@ -293,9 +306,9 @@ def spectrum(history: History, verdict: Verdict) -> dict[str, Any]:
 def asked(columns: Columns, items: int) -> list[list[int]]:
     """How often each item was the anchor, and how often an option."""
     counts = columns.purpose != CATCH
-    anchor = np.bincount(columns.anchor[counts], minlength=items)
-    option = np.bincount(columns.left[counts], minlength=items)
-    option = option + np.bincount(columns.right[counts], minlength=items)
+    anchors = columns.anchor[counts]
+    anchor = np.bincount(anchors[anchors != NOTHING], minlength=items)
+    option = np.bincount(columns.options[counts].ravel(), minlength=items)
     return np.column_stack([anchor, option]).tolist()  # type: ignore[no-any-return]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
 from lore_active.stopping.criteria import dimensions, not_met, percent
 from lore_active.stopping.criteria import number as named
@@ -95,24 +96,35 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     return text + ("; " + " and ".join(parts) if parts else "") + "."
 
 
-def predicted(share: dict[str, Any]) -> str:
+def predicted(share: dict[str, Any], kind: Kind = TRIPLET) -> str:
     """The accuracy shown beside the headline."""
-    return predicted_correctly(share["count"], share["value"], share["low"], share["high"])
+    figures = (share["count"], share["value"], share["low"], share["high"])
+    return predicted_correctly(*figures, kind.chance)
 
 
-def accuracy(share: dict[str, Any], ceiling: float | None, verdict: Verdict) -> str:
+def accuracy(
+    share: dict[str, Any], ceiling: float | None, verdict: Verdict, kind: Kind = TRIPLET
+) -> str:
     """The prequential accuracy, with the noise ceiling where it is known."""
     if not verdict.has_rank:
         return "No accuracy yet: no number of dimensions is reported, so there is no map."
     if share["count"] == 0:
         return "No answer that counts is to a random question that a map had predicted."
-    text = predicted(share)
+    text = predicted(share, kind)
+    if kind.pick > 1:
+        text += f" An answer counts as predicted correctly only if {exactly(kind)}."
     if ceiling is not None:
         text += (
             f" Noise ceiling: {percent(ceiling)}, estimated from how consistently participants "
             "answer repeated questions."
         )
     return text
+
+
+def exactly(kind: Kind) -> str:
+    """What a correct prediction of several choices is, as a clause."""
+    order = " in this order" if kind.ordered else ""
+    return f"all {kind.pick} choices were the predicted ones{order}"
 
 
 def spectrum(shares: list[float], known: Sensitivity | None = None) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 
 from lore_active.data.row_table import NOTHING
 from lore_active.participants.response_quality import Evidence, flagged
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.types import Floats
 from server.monitor.answers import PURPOSES, Columns
-from server.monitor.flags import NAMES, statement
+from server.monitor.flags import names, statement
 from server.monitor.quality import Quality, implausible, response_ms
 from server.status.counting import is_under_way, present
 from server.store.sessions import StoredSession
@@ -21,8 +22,8 @@ from server.store.summaries import ParticipantSummary
 class Rows:
     """Rows of the table; only those that changed are made again."""
 
-    def __init__(self, idle_minutes: int) -> None:
-        self._idle_minutes = idle_minutes
+    def __init__(self, idle_minutes: int, kind: Kind) -> None:
+        self._idle_minutes, self._kind = idle_minutes, kind
         self._made: dict[int, tuple[ParticipantSummary, Quality, bool, dict[str, Any]]] = {}
 
     def row(self, one: ParticipantSummary, quality: Quality, now: int) -> dict[str, Any]:
@@ -30,12 +31,12 @@ class Rows:
         here = is_under_way(one, *present(now, self._idle_minutes))
         made = self._made.get(one.id)
         if made is None or made[:3] != (one, quality, here):
-            made = (one, quality, here, _row(one, quality, here))
+            made = (one, quality, here, _row(one, quality, here, self._kind))
             self._made[one.id] = made
         return made[3]
 
 
-def _row(one: ParticipantSummary, quality: Quality, here: bool) -> dict[str, Any]:
+def _row(one: ParticipantSummary, quality: Quality, here: bool, kind: Kind) -> dict[str, Any]:
     return {
         "id": one.id,
         "external": one.external,
@@ -48,7 +49,8 @@ def _row(one: ParticipantSummary, quality: Quality, here: bool) -> dict[str, Any
         "seen_at": one.seen_at,
         "catch": [quality.catch_right, quality.catches],
         "repeats": [quality.repeats_alike, quality.repeats],
-        "left": number(quality.left, 2),
+        "overlap": number(quality.overlap, 2),
+        "place": _preferred(quality, kind),
         "median_ms": number(quality.median_ms, 0),
         "fast": number(quality.fast, 2),
         "implausible": number(quality.implausible, 2),
@@ -58,6 +60,17 @@ def _row(one: ParticipantSummary, quality: Quality, here: bool) -> dict[str, Any
         "evidence": [statement(evidence, quality.floor_ms) for evidence in quality.evidence],
         "feedback": one.feedback,
     }
+
+
+def _preferred(quality: Quality, kind: Kind) -> list[float | None] | None:
+    """The place of the option that was chosen most often, from 1, and its share of the trials.
+
+    Of triplets always the left one.
+    """
+    if not quality.places:
+        return None
+    place = 0 if kind == TRIPLET else max(range(kind.options), key=quality.places.__getitem__)
+    return [place + 1, number(quality.places[place], 2)]
 
 
 def number(value: float | None, digits: int) -> float | None:
@@ -72,6 +85,7 @@ def details(
     usual_ms: Floats | None,
     floor_ms: float,
     with_names: bool,
+    kind: Kind,
 ) -> dict[str, Any]:
     """One session in detail; `with_names` includes recruitment ID, comment and reasons."""
     participant = stored.participant
@@ -92,13 +106,13 @@ def details(
         "tests": [
             {
                 "flag": one.flag,
-                "name": NAMES[one.flag],
+                "name": names(kind)[one.flag],
                 "raised": flagged(one),
                 "statement": statement(one, floor_ms),
             }
             for one in tests
         ],
-        "answers": _answers(columns),
+        "answers": _answers(columns, kind),
         "decisions": [
             {
                 "at": one.at,
@@ -111,32 +125,36 @@ def details(
     }
 
 
-def _answers(columns: Columns) -> list[dict[str, Any]]:
-    """The answers in order; `known` and `alike` are None where there is nothing to compare with."""
+def _answers(columns: Columns, kind: Kind) -> list[dict[str, Any]]:
+    """The answers in order; `known` and `alike` are None where there is nothing to compare with.
+
+    `shared` is how many choices are the same as before, `predicted` the probability of the option
+    `likely`.
+    """
     measured, odd = response_ms(columns), implausible(columns)
     first: dict[tuple[int, ...], int] = {}
     made = []
     for at in range(len(columns.seq)):
-        anchor, left, right, chosen = (
-            int(getattr(columns, name)[at]) for name in ("anchor", "left", "right", "chosen")
-        )
-        purpose = PURPOSES[columns.purpose[at]]
-        question = (anchor, *sorted((left, right)))
+        anchor, options = int(columns.anchor[at]), columns.options[at].tolist()
+        chosen = [options[place] for place in columns.picks[at].tolist() if place != NOTHING]
+        shared, purpose = int(columns.shared[at]), PURPOSES[columns.purpose[at]]
+        again = purpose == "repeat" and bool(chosen) and shared != NOTHING
+        question = (anchor, *sorted(options))
+        likely = int(columns.likely[at])
         made.append(
             {
                 "trial": at + 1,
                 "at": int(columns.received_at[at]),
                 "ms": number(float(measured[at]), 0),
                 "purpose": purpose,
-                "anchor": anchor,
-                "left": left,
-                "right": right,
-                "chosen": None if chosen == NOTHING else chosen,
+                "anchor": None if anchor == NOTHING else anchor,
+                "options": options,
+                "chosen": chosen,
                 "known": _outcome(int(columns.as_known[at]), chosen),
-                "alike": _outcome(int(columns.as_before[at]), chosen)
-                if purpose == "repeat"
-                else None,
+                "alike": shared >= kind.min_alike if again else None,
+                "shared": shared if again else None,
                 "repeats": first.get(question) if purpose == "repeat" else None,
+                "likely": None if likely == NOTHING else options[likely],
                 "predicted": number(float(columns.predicted[at]), 2),
                 "implausible": bool(odd[at]),
                 "blurred": bool(columns.blurred[at]),
@@ -146,8 +164,8 @@ def _answers(columns: Columns) -> list[dict[str, Any]]:
     return made
 
 
-def _outcome(value: int, chosen: int) -> bool | None:
-    return None if value == NOTHING or chosen == NOTHING else bool(value)
+def _outcome(value: int, chosen: list[int]) -> bool | None:
+    return bool(value) if chosen and value != NOTHING else None
 
 
 def quartiles(columns: Columns, participants: Any) -> Floats | None:

@@ -12,8 +12,10 @@ import numpy as np
 from lore_active.data.row_table import NOTHING
 from lore_active.participants.honest_answering import Reference, Trials, nobody
 from lore_active.participants.response_quality import Evidence, assess, every_test, usual
+from lore_active.questions.kinds import Kind
+from lore_active.trials.prediction import most_probable
 from lore_active.types import Flags, Floats
-from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers
+from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers, Whole
 from server.store import models
 from server.store.database import Connection
 from server.store.summaries import AnswerRow, ParticipantSummary
@@ -35,7 +37,10 @@ class Quality:
     catch_right: int
     repeats: int
     repeats_alike: int
-    left: float | None
+    overlap: float | None
+    """Mean share of the choices that are the same in repeats."""
+    places: tuple[float, ...]
+    """Share of trials in which the option in each place was chosen; empty without answers."""
     sides: int
     median_ms: float | None
     times: int
@@ -60,8 +65,8 @@ COUNTS = (
     "catch_right",
     "repeats",
     "repeats_alike",
+    "shared",
     "sides",
-    "lefts",
     "times",
     "implausible",
     "blurred",
@@ -77,16 +82,17 @@ class Qualities:
     simulated participants with simulated ones.
     """
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, items: int, kind: Kind) -> None:
         self.of: list[Quality] = []
-        self._items = items
+        self._items, self._kind = items, kind
         self._taken = 0
         self._counts = np.zeros((len(COUNTS), 0), dtype=np.int64)
+        self._places = np.zeros((kind.options, 0), dtype=np.int64)
         self._medians = np.zeros(0)
         self._catches: dict[int, int] = {}
         self._simulated = np.zeros(0, dtype=bool)
         # For people, and for simulated participants.
-        self._usual: tuple[Reference, Reference] = (nobody(1), nobody(1))
+        self._usual: tuple[Reference, Reference] = (nobody(1, kind), nobody(1, kind))
         self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
 
     def update(self, columns: Columns, participants: Sequence[ParticipantSummary]) -> None:
@@ -94,13 +100,16 @@ class Qualities:
         size = max((one.id for one in participants), default=0) + 1
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
+        self._places = np.pad(self._places, ((0, 0), (0, missing)))
         self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
         self._simulated = np.zeros(size, dtype=bool)
         self._simulated[[one.id for one in participants if one.simulated]] = True
         self.of += [self._quality(who) for who in range(size - missing, size)]
         new = columns.since(self._taken)
         self._taken += len(new.seq)
-        self._counts += np.array([self._counted(new, one) for one in _conditions(new)])
+        conditions = _conditions(new, self._kind)
+        self._counts += np.array([self._counted(new, one) for one in conditions])
+        self._places += np.array([self._counted(new, place) for place in new.picked.T])
         touched = np.unique(new.participant)
         _update_medians(self._medians, columns, touched)
         if self._estimate(columns, participants, size) or missing:
@@ -141,37 +150,44 @@ class Qualities:
         return True
 
     def _trials(self, columns: Columns) -> Trials:
-        decided, catch = columns.decided, columns.decided & (columns.purpose == CATCH)
+        catch = columns.decided & (columns.purpose == CATCH)
         numbers = np.full(len(columns.seq), NOTHING, dtype=np.int64)
         numbers[catch] = self._catch_numbers(columns, catch)
         return Trials(
             participant=columns.participant.astype(np.int64),
-            side=np.where(decided, columns.chosen == columns.left, NOTHING),
+            picked=columns.picked,
+            first=columns.first.astype(np.int64),
             predicted=columns.predicted.astype(np.float64),
+            agrees=columns.agrees,
             searched=np.asarray(columns.purpose == ACTIVE),
             order=columns.seq,
             catch=numbers,
             as_known=np.where(catch, columns.as_known, NOTHING),
-            as_before=np.where(columns.purpose == REPEAT, columns.as_before, NOTHING),
+            as_before=np.where(_compared(columns), _alike(columns, self._kind), NOTHING),
             ms=_at_most_ms(columns),
             implausible=implausible(columns),
             blurred=np.asarray(columns.blurred > 0),
+            kind=self._kind,
         )
 
     def _catch_numbers(self, columns: Columns, catch: Flags) -> list[int]:
-        """Numbers of catch questions; those whose answer is the anchor itself share one number."""
-        anchor = columns.anchor[catch].astype(np.int64)
-        nearer = np.where(columns.as_known == 1, columns.chosen, columns.other)[catch]
-        keys = np.where(anchor == nearer, NOTHING, anchor * self._items + nearer)
+        """Numbers of catch questions; those about an item and itself share one number."""
+        anchor, known = (one[catch].astype(np.int64) for one in (columns.anchor, columns.known))
+        shown = np.sort(columns.options[catch], axis=1)
+        twins = (anchor == known) | (shown[:, 1:] == shown[:, :-1]).any(axis=1)
+        keys = np.where(twins, NOTHING, (anchor + 1) * self._items + known)
         return [self._catches.setdefault(key, len(self._catches)) for key in keys.tolist()]
 
-    def _counted(self, columns: Columns, which: Flags) -> Numbers:
-        return np.bincount(columns.participant[which], minlength=len(self.of)).astype(np.int64)
+    def _counted(self, columns: Columns, which: Whole) -> Numbers:
+        who, size = columns.participant, len(self.of)
+        if which.dtype == bool:
+            return np.bincount(who[which], minlength=size).astype(np.int64)
+        return np.bincount(who, which, minlength=size).astype(np.int64)
 
     def _quality(self, who: int, evidence: tuple[Evidence, ...] = (), fast: int = 0) -> Quality:
         of = dict(zip(COUNTS, self._counts[:, who].tolist(), strict=True))
 
-        def share(part: int, whole: str) -> float | None:
+        def share(part: float, whole: str) -> float | None:
             return part / of[whole] if of[whole] else None
 
         middle = float(self._medians[who])
@@ -181,7 +197,8 @@ class Qualities:
             catch_right=of["catch_right"],
             repeats=of["repeats"],
             repeats_alike=of["repeats_alike"],
-            left=share(of["lefts"], "sides"),
+            overlap=share(of["shared"] / self._kind.pick, "repeats"),
+            places=tuple((self._places[:, who] / of["sides"]).tolist()) if of["sides"] else (),
             sides=of["sides"],
             median_ms=None if isnan(middle) else middle,
             times=of["times"],
@@ -238,12 +255,22 @@ def _update_medians(medians: Floats, columns: Columns, touched: Numbers) -> None
     medians[participants] = (times[begins + (counts - 1) // 2] + times[begins + counts // 2]) / 2
 
 
-def _conditions(columns: Columns) -> list[Flags]:
-    """For each of COUNTS, which answers it counts."""
+def _alike(columns: Columns, kind: Kind) -> Whole:
+    """Whether an answer is alike to the one before; NOTHING where there is none."""
+    none = columns.shared == NOTHING
+    return np.where(none, NOTHING, columns.shared >= kind.min_alike)
+
+
+def _compared(columns: Columns) -> Flags:
+    """Repeats of an answered question."""
+    return np.asarray((columns.purpose == REPEAT) & (columns.shared != NOTHING))
+
+
+def _conditions(columns: Columns, kind: Kind) -> list[Whole]:
+    """For each of COUNTS, which answers it counts, or how much each adds."""
     decided = columns.decided
-    left = columns.chosen == columns.left
     catch = decided & (columns.purpose == CATCH)
-    repeat = decided & (columns.purpose == REPEAT) & (columns.as_before != NOTHING)
+    repeat = decided & _compared(columns)
     # In a catch trial an option may be the anchor itself; predictions do not apply there.
     judged = decided & ~catch & ~np.isnan(columns.predicted)
     return [
@@ -251,14 +278,14 @@ def _conditions(columns: Columns) -> list[Flags]:
         catch,
         catch & (columns.as_known == 1),
         repeat,
-        repeat & (columns.as_before == 1),
+        repeat & (columns.shared >= kind.min_alike),
+        np.where(repeat, columns.shared, 0),
         decided,
-        decided & left,
         ~np.isnan(_at_most_ms(columns)),
         implausible(columns),
         columns.blurred > 0,
         judged,
-        judged & (left == (columns.predicted > 0.5)),
+        judged & columns.agrees,
     ]
 
 
@@ -269,13 +296,16 @@ MAX_KEPT = 8
 class Predictor:
     """Predicts answers; reads each model when it is first needed, and keeps the latest ones."""
 
-    def __init__(self, items: int) -> None:
-        self._items = items
+    def __init__(self, items: int, kind: Kind) -> None:
+        self._items, self._kind = items, kind
         self._models: dict[int, tuple[Floats, float] | None] = {}
 
-    def predicted(self, c: Connection, rows: Sequence[AnswerRow]) -> Floats:
-        """Probabilities of the left option; nan where there was no model with a dimension."""
-        probabilities = np.full(len(rows), np.nan)
+    def predicted(self, c: Connection, rows: Sequence[AnswerRow]) -> tuple[Numbers, Floats]:
+        """The place of the most probable option and the probability that it is picked.
+
+        NOTHING and nan where there was no model with a dimension.
+        """
+        likely, probabilities = np.full(len(rows), NOTHING), np.full(len(rows), np.nan)
         # Sorted by model, so that each is read only once.
         order = sorted(range(len(rows)), key=lambda at: rows[at].version)
         for version, places in groupby(order, key=lambda at: rows[at].version):
@@ -284,12 +314,11 @@ class Predictor:
                 continue
             z, temperature = model
             at = list(places)
-            anchor, left, right = (
-                z[[getattr(rows[one], name) for one in at]] for name in ("anchor", "left", "right")
+            asked = [(rows[one].anchor or 0, *rows[one].options) for one in at]
+            likely[at], probabilities[at] = most_probable(
+                z, temperature, np.array(asked), self._kind
             )
-            margin = np.linalg.norm(anchor - right, axis=1) - np.linalg.norm(anchor - left, axis=1)
-            probabilities[at] = 0.5 + 0.5 * np.tanh(0.5 * margin / temperature)
-        return probabilities
+        return likely, probabilities
 
     def _model(self, c: Connection, version: int) -> tuple[Floats, float] | None:
         if version not in self._models:

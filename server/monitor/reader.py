@@ -38,12 +38,12 @@ class Reader:
     def _begin(self, left_out: bool) -> None:
         study = self.study
         self._left_out = left_out
-        self._answers = AnswerColumns(len(study.items))
+        self._answers = AnswerColumns(len(study.items), study.kind)
         self._history = History()
-        self._predictor = Predictor(len(study.items))
-        self._qualities = Qualities(len(study.items))
+        self._predictor = Predictor(len(study.items), study.kind)
+        self._qualities = Qualities(len(study.items), study.kind)
         self._counts = CountsByGroup()
-        self._rows = Rows(study.settings.session.idle_minutes)
+        self._rows = Rows(study.settings.session.idle_minutes, study.kind)
         self._times = SessionTimes(study.settings.session.idle_minutes)
         self._model: ModelRow | None = None
         self._damage = ""
@@ -55,7 +55,9 @@ class Reader:
             self._begin(left_out)
         shows = self._everybody or not left_out
         while rows := summaries.answers_after(c, self._answers.last, shows):
-            self._answers.append(rows, self._predictor.predicted(c, rows))
+            usable = self._answers.usable(rows)
+            self._answers.append(usable, *self._predictor.predicted(c, usable))
+            self._answers.read_up_to(rows[-1].seq)
         columns, items = self._answers.columns(), len(self.study.items)
         new = summaries.milestones_after(c, self._history.version)
         self._history.append(new, columns.seq)
@@ -77,6 +79,7 @@ class Reader:
             now=now,
             state=state,
             items=items,
+            kind=self.study.kind,
             participants=participants,
             columns=columns,
             qualities=self._qualities.of,
@@ -106,8 +109,9 @@ class Reader:
             stored.participant.simulated and self._left_out and not self._everybody
         ):
             return None
-        own = AnswerColumns(len(self.study.items))
-        own.append(stored.answers, self._predictor.predicted(c, stored.answers))
+        own = AnswerColumns(len(self.study.items), self.study.kind)
+        answers = own.usable(stored.answers)
+        own.append(answers, *self._predictor.predicted(c, answers))
         same = stored.participant.simulated
         counted = [
             one.id
@@ -117,10 +121,11 @@ class Reader:
         return details(
             stored,
             own.columns(),
-            self._qualities.tests(number, own.columns()) if stored.answers else (),
+            self._qualities.tests(number, own.columns()) if answers else (),
             quartiles(self._answers.columns(), counted),
             self._qualities.of[number].floor_ms,
             with_names,
+            self.study.kind,
         )
 
     def shown(self, summary: StudySummary) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from lore_active import __version__
+from lore_active.stopping.verdict import share_by_guessing
 from lore_active.wording import many
-from server.monitor.flags import NAMES, OVERALL, RULES
+from server.monitor.flags import OVERALL, names, rules
 from server.monitor.map import embedding_of
 from server.report import figures as report_figures
 from server.report import methods
@@ -68,8 +69,10 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "participant_rows": _participants(report)[:MAX_PARTICIPANTS],
         "all_participants": len(report.summary.participants),
         "with_names": with_names,
-        "flag_names": NAMES,
-        "rules": RULES,
+        "kind": report.summary.kind,
+        "chance": share_by_guessing(report.summary.kind.chance),
+        "flag_names": names(report.summary.kind),
+        "rules": rules(report.summary.kind),
         "about_flags": OVERALL,
         "methods": [
             (heading, text if with_names else without_names(text, report.summary.participants))
@@ -82,7 +85,9 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "model": report.summary.model,
         "digest": report.digest,
         "program": f"lore-active {__version__}",
-        "references": cited(settings.learning.selector, settings.stopping.rule),
+        "references": cited(
+            settings.learning.selector, settings.stopping.rule, report.summary.kind
+        ),
         "reason": shown["where"]["reason"]
         if with_names
         else without_names(shown["where"]["reason"], report.summary.participants),
@@ -93,6 +98,7 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
     """The data for the scripts; participants are in it by number only."""
     parts = ("dimensions", "stopping", "accuracy", "spectrum", "map")
     return {
+        "kind": report.shown["kind"],
         "shown": {name: report.shown[name] for name in parts},
         "items": items.items,
         "snapshots": report.snapshots,
@@ -105,7 +111,7 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
                 "catch": _share(one["catch"]),
                 "consistency": _share(one["repeats"]),
                 "agreement": one["agreement"],
-                "side": one["left"],
+                "side": one["place"] and one["place"][1],
             }
             for one in _participants(report)[:MAX_DOTS]
             if one["id"] in {participant.id for participant in report.summary.participants}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from server.exports.tables import answers_csv
+from server.exports.answers import answers_csv
 from server.monitor.figures import StudySummary, asked
 from server.monitor.history import HistoryPoint
 from server.monitor.map import placed

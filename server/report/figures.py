@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from lore_active.questions.kinds import TRIPLET
 from server.monitor.answers import PURPOSES
-from server.monitor.quality import response_ms
+from server.monitor.quality import Quality, response_ms
 from server.report.data import ReportData
 from server.status.verdict import RULE
 from server.store.collection import SIMULATED_STOP
@@ -21,7 +22,7 @@ QUESTION_TYPES = {
     "active": "Selected by the model",
     "random": "Random",
     "catch": "Catch trials",
-    "repeat": "Repeats, options swapped",
+    "repeat": "Repeats, options in reverse order",
     "practice": "Practice",
 }
 
@@ -47,7 +48,11 @@ class Totals:
     catch_right: int
     repeats: int
     repeats_alike: int
-    left: float | None
+    overlap: float | None
+    """Mean share of the choices that are the same in repeats."""
+    place: tuple[int, float] | None
+    """The place of the option that was chosen most often, from 1, and its share; of triplets, the
+    left one."""
     times: list[float] | None
     """Quartiles of the response times, in milliseconds."""
 
@@ -103,8 +108,8 @@ def totals(report: ReportData) -> Totals:
     summary = report.summary
     counted = [one for one in summary.participants if not one.excluded]
     qualities = [summary.qualities[one.id] for one in counted]
-    sides = sum(one.sides for one in qualities)
-    lefts = sum((one.left or 0.0) * one.sides for one in qualities)
+    repeats = sum(one.repeats for one in qualities)
+    shared = sum((one.overlap or 0.0) * one.repeats for one in qualities)
     rows = np.isin(summary.columns.participant, [one.id for one in counted])
     rt = response_ms(summary.columns)[rows]
     rt = rt[~np.isnan(rt)]
@@ -113,11 +118,22 @@ def totals(report: ReportData) -> Totals:
         flagged=sum(bool(one.flags) for one in qualities),
         catches=sum(one.catches for one in qualities),
         catch_right=sum(one.catch_right for one in qualities),
-        repeats=sum(one.repeats for one in qualities),
+        repeats=repeats,
         repeats_alike=sum(one.repeats_alike for one in qualities),
-        left=lefts / sides if sides else None,
+        overlap=shared / repeats if repeats else None,
+        place=_preferred(qualities, summary.kind == TRIPLET),
         times=np.percentile(rt, [25, 50, 75]).tolist() if len(rt) else None,
     )
+
+
+def _preferred(qualities: list[Quality], of_triplets: bool) -> tuple[int, float] | None:
+    sides = sum(one.sides for one in qualities)
+    if not sides:
+        return None
+    counts = [np.array(one.places) * one.sides for one in qualities if one.sides]
+    shares = np.sum(counts, axis=0) / sides
+    place = 0 if of_triplets else int(shares.argmax())
+    return place + 1, float(shares[place])
 
 
 def ending(report: ReportData) -> Ending:

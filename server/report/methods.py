@@ -5,6 +5,7 @@ from __future__ import annotations
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank.cross_validation import LAMBDAS
 from lore_active.rank.folds import FOLDS
 from lore_active.rank.significance import (
@@ -15,9 +16,10 @@ from lore_active.rank.significance import (
 )
 from lore_active.simulation.cost import pay_in_words
 from lore_active.stopping.criteria import CRITERIA
+from lore_active.stopping.verdict import share_by_guessing
 from lore_active.wording import listed, many
 from server.monitor.figures import FURTHER, known_sensitivity
-from server.monitor.messages import in_methods
+from server.monitor.messages import exactly, in_methods
 from server.report import figures as report_figures
 from server.report.data import ReportData
 from server.report.references import named
@@ -32,7 +34,7 @@ QUESTIONS = {
     "active": "selected by the acquisition model",
     "random": "drawn at random",
     "catch": "with a known answer (catch trials)",
-    "repeat": "that were repeated with the options swapped",
+    "repeat": "that were repeated with the options in reverse order",
 }
 
 
@@ -107,12 +109,9 @@ def procedure(report: ReportData) -> str:
     """The items, the question, the session."""
     settings, items = report.study.settings, report.study.items
     media = listed([MEDIA[kind] for kind in sorted({item.kind for item in items})])
-    where = "with two others below it" if settings.trial.layout == "above" else "between two others"
     text = (
-        f"The stimuli were {len(items):,} items ({media}). On each trial, participants saw one "
-        f"item {where} and answered the question “{settings.trial.question.strip()}” by choosing "
-        "one of the other two; their left–right positions were balanced. The background colour was "
-        f"{settings.trial.background} (sRGB)."
+        f"The stimuli were {len(items):,} items ({media}). On each trial, participants "
+        f"{_task(report)} The background colour was {settings.trial.background} (sRGB)."
     )
     if settings.trial.skip:
         text += f" Participants could also respond “{settings.texts.cant_tell}”."
@@ -123,6 +122,29 @@ def procedure(report: ReportData) -> str:
             f" Responses were accepted from {settings.trial.min_view_ms:,} ms after stimulus onset."
         )
     return f"{text} {_session(report)} {_question_types(report)}".strip()
+
+
+def _task(report: ReportData) -> str:
+    """What participants saw and did on a trial."""
+    trial, kind = report.study.settings.trial, report.summary.kind
+    asked = f"and answered the question “{trial.question.strip()}”"
+    if kind == TRIPLET:
+        where = "with two others below it" if trial.layout == "above" else "between two others"
+        return (
+            f"saw one item {where} {asked} by choosing one of the other two; their left–right "
+            "positions were balanced."
+        )
+    balanced = "the places of the options were random."
+    if not kind.has_anchor:
+        return f"saw three items {asked} by choosing one of them (the odd one out); {balanced}"
+    how = f"choosing {kind.pick} of the {kind.options}"
+    if kind.ordered:
+        how += ", the most similar one first" if kind.pick > 1 else ""
+        also = " (rankings; Canal, Fenu & Rozell, 2020; Roads & Mozer, 2019)"
+    else:
+        also = ", in any order" if kind.pick > 1 else ""
+        also += " (Wilber, Kwak & Belongie, 2014)"
+    return f"saw one item with {kind.options} others {asked} by {how}{also}; {balanced}"
 
 
 def _session(report: ReportData) -> str:
@@ -164,6 +186,16 @@ def _question_types(report: ReportData) -> str:
     return text
 
 
+LIKELIHOOD = (
+    "likelihood of Plackett (1975) and Luce (1959), in which the probability of an option to be "
+    "picked is proportional to exp(−distance)"
+)
+COMPOSED = (
+    "Trials were composed option by option, each time adding the option with which the trial was "
+    "expected to tell most; options could then be exchanged once. "
+)
+
+
 def question_selection(report: ReportData) -> str:
     """How the questions were selected."""
     selector = report.study.settings.learning.selector
@@ -181,6 +213,9 @@ def question_selection(report: ReportData) -> str:
         "it was needed. "
     )
     acquisition = SELECTORS[selector].methods
+    if report.summary.kind != TRIPLET:
+        model = model.replace("a logistic likelihood", f"the {LIKELIHOOD}")
+        coverage += COMPOSED
     return (
         f"{coverage}{model}{acquisition}; questions pending with other participants were taken "
         "into account, and anchors were balanced. A share of the questions remained uniformly "
@@ -208,6 +243,8 @@ def modelling(report: ReportData) -> str:
         f"it had not selected better than guessing by at least {SUPPORTED_FROM:g} standard errors "
         f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
     )
+    if report.summary.kind != TRIPLET:
+        text += f" {_comparisons(report.summary.kind)}"
     if report.summary.rule == FURTHER:
         text += (
             " Where a Bayes factor had shown a further dimension of interest at an earlier audit "
@@ -223,6 +260,26 @@ def modelling(report: ReportData) -> str:
                 "orthogonal Procrustes rotation (Schönemann, 1966)."
             )
     return text
+
+
+def _comparisons(kind: Kind) -> str:
+    """How an answer of several comparisons enters the fits."""
+    if not kind.has_anchor:
+        what = (
+            "Each answer was entered as two comparisons: each of the two items that were not "
+            "chosen is nearer to the other than to the odd one"
+        )
+    else:
+        what = (
+            f"Each answer was entered as {many(kind.n_comparisons, 'comparison')} (chosen and "
+            "other option): every chosen option is nearer to the anchor than every one that was "
+            "not chosen" + (" and than those chosen after it" * (kind.ordered and kind.pick > 1))
+        )
+    return (
+        f"{what}. All comparisons of an answer were in the same fold, and standard errors are "
+        "those of the means of answers. The acquisition model and the Bayes factors used the "
+        f"{LIKELIHOOD}."
+    )
 
 
 def _fitted(report: ReportData) -> str:
@@ -308,13 +365,20 @@ def _accuracy(report: ReportData) -> str:
         f"{many(share['count'], 'random question')} (at most {WINDOW}), each predicted by the "
         f"model of the time before it was answered: {percent(share['value'])} were predicted "
         f"correctly (95 % confidence interval: {percent(share['low'])} to "
-        f"{percent(share['high'])}; Wilson, 1927; chance: 50 %)."
+        f"{percent(share['high'])}; Wilson, 1927; chance: "
+        f"{share_by_guessing(report.summary.kind.chance)})."
     )
+    kind = report.summary.kind
+    if kind.pick > 1:
+        text += f" An answer counted as predicted correctly only if {exactly(kind)}."
     if share["ceiling"] is not None:
+        agreement = "q² + (1 − q)²"
+        if kind.answers > 2:
+            agreement += f" / {kind.answers - 1:,}, with all other answers equally probable"
         text += (
             " The noise ceiling, estimated from how often participants gave the same answer to a "
             f"repeated question, was {percent(share['ceiling'])} (the accuracy q for which the "
-            "observed agreement is q² + (1 − q)²)."
+            f"observed agreement is {agreement})."
         )
     return text
 

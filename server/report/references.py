@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lore_active import __version__
 from lore_active.acquisition.registry import SELECTORS
+from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.stopping.registry import STOPPING_RULES
 
 REFERENCES: dict[str, str] = {
@@ -27,9 +28,32 @@ REFERENCES: dict[str, str] = {
 }
 
 
-def cited(selector: str, rule: str) -> list[str]:
-    """The references of a study with this selector and rule, in alphabetical order."""
-    chosen = (*SELECTORS[selector].references, *STOPPING_RULES[rule].references)
+LUCE = (
+    "Luce, R. D. (1959). Individual choice behavior. Wiley.",
+    "Plackett, R. L. (1975). The analysis of permutations. Journal of the Royal Statistical "
+    "Society, Series C, 24(2), 193–202.",
+)
+CANAL = (
+    "Canal, G., Fenu, S., & Rozell, C. (2020). Active ordinal querying for tuplewise similarity "
+    "learning. Proceedings of the AAAI Conference on Artificial Intelligence, 34(4), 3332–3340."
+)
+ROADS = (
+    "Roads, B. D., & Mozer, M. C. (2019). Obtaining psychological embeddings through joint kernel "
+    "and metric learning. Behavior Research Methods, 51, 2180–2193."
+)
+WILBER = (
+    "Wilber, M. J., Kwak, I. S., & Belongie, S. J. (2014). Cost-effective HITs for relative "
+    "similarity comparisons. Proceedings of the AAAI Conference on Human Computation and "
+    "Crowdsourcing, 2, 227–233."
+)
+
+
+def cited(selector: str, rule: str, kind: Kind = TRIPLET) -> list[str]:
+    """The references of a study of this selector, rule and kind, in alphabetical order."""
+    chosen = [*SELECTORS[selector].references, *STOPPING_RULES[rule].references]
+    if kind != TRIPLET:
+        chosen += LUCE
+        chosen += {"rank": (CANAL, ROADS), "choose": (WILBER,)}.get(kind.name, ())
     return sorted({*REFERENCES.values(), *chosen})
 
 

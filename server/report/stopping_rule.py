@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import ceil, log
 
 from lore_active.rank.significance import CLEARLY_WORSE, REFUTED
 from lore_active.stopping.registry import STOPPING_RULES
@@ -31,10 +31,16 @@ def stopping(report: ReportData) -> str:
         f"{log(settings.confidence / (1 - settings.confidence)):.1f} against one dimension fewer, "
         f"and at least {LOG_BAYES_PER_ITEM:g} per item, divided by the number of dimensions, "
         "against one more. Bayes factors were ratios of the marginal likelihoods of embeddings "
-        "with a logistic likelihood and a Gaussian prior on the coordinates, by Laplace’s "
+        f"with {_likelihood(report)} and a Gaussian prior on the coordinates, by Laplace’s "
         "approximation with the expected information (cf. Tierney & Kadane, 1986). In any case, "
         f"collection was to end after {_budget(report)}."
     )
+
+
+def _likelihood(report: ReportData) -> str:
+    if report.summary.kind.n_comparisons == 1:
+        return "a logistic likelihood"
+    return "the likelihood of Plackett and Luce"
 
 
 def _basic_criteria(report: ReportData, default_audits: int) -> str:
@@ -42,11 +48,13 @@ def _basic_criteria(report: ReportData, default_audits: int) -> str:
     settings = report.study.settings.stopping
     wanted = settings.audits or default_audits
     audits = int(_criterion(report, "audits_unchanged", "threshold", wanted))
-    minimum = settings.min_answers or 4 * report.summary.items
+    kind = report.summary.kind
+    minimum = settings.min_answers or ceil(4 * report.summary.items / kind.bits)
+    what = "answers" if kind.n_comparisons == 1 else "comparisons"
     return (
         "Collection was to stop once all of the following criteria were met: (1) every item had "
         f"appeared in an answered question; (2) there were at least {many(minimum, 'answer')}; "
-        "(3) held-out answers to questions not selected by the model were predicted better than "
+        f"(3) held-out {what} of questions not selected by the model were predicted better than "
         "chance (lower bound of the 95 % confidence interval above 50 %); (4) the number of "
         f"dimensions had been the same in {many(audits, 'consecutive audit')};"
     )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from server.store.database import Connection
-from server.store.summaries import ANSWERS, AnswerRow, EventRow, ParticipantSummary, all_events
+from server.store.summaries import (
+    ANSWERS,
+    AnswerRow,
+    EventRow,
+    ParticipantSummary,
+    all_events,
+    answer_row,
+)
 
 # Decisions about a participant; other events contain names or links.
 DECISIONS = ("exclude", "restore")
@@ -34,6 +41,6 @@ def session(c: Connection, participant: int) -> StoredSession | None:
     return StoredSession(
         ParticipantSummary(*row[:-1]),
         row[-1],
-        [AnswerRow(*answer) for answer in rows],
+        [answer_row(answer) for answer in rows],
         [event for event in all_events(c, participant) if event.kind in DECISIONS],
     )

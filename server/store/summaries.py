@@ -13,6 +13,7 @@ from server.store.journal import CHANGES, QUARANTINED
 from server.store.models import last_simulated_step
 from server.store.questions import BACKGROUND, BEFORE, SERVED_AT
 from server.store.sqlite.former_names import current_detail, current_event
+from server.store.sqlite.item_lists import Items, items_in
 
 AT_ONCE = 5000
 RECENT_AUDITS = 100
@@ -37,20 +38,21 @@ class ChangeMarks:
 class AnswerRow:
     """An answer for the figures.
 
-    `before` is the item that the participant chose the first time, for repeats; the question was
-    displayed at `served_at` or later. `measured` says whether the page sent timings, `onset`
-    whether these include the onset. `version` is of the model when the question was selected.
+    `options` are in the order of display, `chosen` in the order of choice (none if the trial was
+    skipped or timed out), `known` is the answer of catch questions. `before` is what the
+    participant chose the first time, for repeats; the question was displayed at `served_at` or
+    later. `measured` says whether the page sent timings, `onset` whether these include the onset.
+    `version` is of the model when the question was selected.
     """
 
     seq: int
     participant: int
     purpose: str
-    anchor: int
-    left: int
-    right: int
-    side: str
-    nearer: int | None
-    before: int | None
+    anchor: int | None
+    options: Items
+    chosen: Items
+    known: Items
+    before: Items
     rt_ms: float | None
     received_at: int
     blurred: int
@@ -150,27 +152,22 @@ def change_marks(c: Connection) -> ChangeMarks:
     return ChangeMarks(*row, *(beat or ("", 0)))
 
 
-# The two options of a triplet, and the side that was chosen.
-LEFT, RIGHT = "q.options ->> 0", "q.options ->> 1"
-SIDE = (
-    "CASE WHEN a.outcome <> 'chosen' THEN a.outcome "
-    f"WHEN a.chosen ->> 0 = {LEFT} THEN 'left' ELSE 'right' END"
-)
-# A page may send timings that SQLite rejects as JSON (NaN), and a damaged file may refer to items
-# that do not exist: neither must stop the monitor.
+# A page may send timings that SQLite rejects as JSON (NaN): that must not stop the monitor.
 ANSWERS = (
-    f"SELECT a.seq, q.participant, q.purpose, q.anchor, {LEFT}, {RIGHT}, {SIDE}, q.known ->> 0, "
-    "o.chosen ->> 0, a.rt_ms, "
-    "a.received_at, CASE WHEN json_valid(a.timings) "
+    "SELECT a.seq, q.participant, q.purpose, q.anchor, q.options, a.chosen, q.known, o.chosen, "
+    "a.rt_ms, a.received_at, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_array_length(a.timings, '$.away'), 0) > 0 ELSE 0 END, "
     f"{SERVED_AT}, a.timings IS NOT NULL, CASE WHEN json_valid(a.timings) "
     "THEN coalesce(json_type(a.timings, '$.onset_at') IN ('integer', 'real'), 0) ELSE 0 END, "
     f"q.version FROM answers a JOIN queries q ON q.id = a.query {BEFORE}"
     "LEFT JOIN queries p ON p.id = q.repeats LEFT JOIN answers o ON o.query = p.id "
-    "WHERE q.purpose <> 'practice' AND json_valid(q.options) "
-    f"AND min(q.anchor, {LEFT}, {RIGHT}) >= 0 "
-    f"AND max(q.anchor, {LEFT}, {RIGHT}) < (SELECT count(*) FROM items) "
+    "WHERE q.purpose <> 'practice' "
 )
+
+
+def answer_row(row: Row | tuple[Any, ...]) -> AnswerRow:
+    """Return an answer from a row of `ANSWERS`."""
+    return AnswerRow(*row[:4], *map(items_in, row[4:8]), *row[8:])
 
 
 def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[AnswerRow]:
@@ -184,7 +181,7 @@ def answers_after(c: Connection, seq: int, simulated: bool = True) -> list[Answe
         "ORDER BY a.seq LIMIT ?",
         (seq, simulated, AT_ONCE),
     )
-    return [AnswerRow(*row) for row in rows]
+    return [answer_row(row) for row in rows]
 
 
 def participants(c: Connection) -> list[ParticipantSummary]:
@@ -251,20 +248,21 @@ def events(c: Connection, last: int) -> list[EventRow]:
 
 
 def answers_for_export(c: Connection, seq: int) -> list[tuple[Any, ...]]:
-    """List the next few thousand answers in order, as in the CSV file."""
+    """List the next few thousand answers in order, with lists of items as stored."""
     rows = c.execute(
-        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, i.key, "
-        f"l.key, r.key, {SIDE}, h.key, "
-        "n.key, q.repeats, a.rt_ms, a.late, a.received_at, q.leased_at, q.version, q.id, "
-        f"{BACKGROUND} "
+        "SELECT a.seq, q.participant, p.excluded, p.simulated, q.slot, q.purpose, q.origin, "
+        "q.anchor, q.options, a.outcome, a.chosen, q.known, q.repeats, a.rt_ms, a.late, "
+        f"a.received_at, q.leased_at, q.version, q.id, {BACKGROUND} "
         "FROM answers a JOIN queries q ON q.id = a.query "
-        "JOIN participants p ON p.id = q.participant JOIN items i ON i.id = q.anchor "
-        f"JOIN items l ON l.id = {LEFT} JOIN items r ON r.id = {RIGHT} "
-        "LEFT JOIN items h ON h.id = a.chosen ->> 0 "
-        "LEFT JOIN items n ON n.id = q.known ->> 0 WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
+        "JOIN participants p ON p.id = q.participant WHERE a.seq > ? ORDER BY a.seq LIMIT ?",
         (seq, AT_ONCE),
     )
     return [tuple(row) for row in rows]
+
+
+def item_keys(c: Connection) -> dict[int, str]:
+    """Return the key of each item by its number."""
+    return dict(tuple(row) for row in c.execute("SELECT id, key FROM items"))
 
 
 def participants_for_export(c: Connection) -> list[tuple[Any, ...]]:

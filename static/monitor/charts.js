@@ -114,12 +114,13 @@ export function accuracy(place, data) {
   const { answers, value, low, high } = data.history;
   const rows = answers.map((at, i) => ({ at, value: value[i], low: low[i], high: high[i] }));
   const last = rows.at(-1);
-  const lines = [{ y: data.chance, label: "chance" }];
+  const chance = data.chance >= 0.1 ? share(data.chance) : `${(100 * data.chance).toPrecision(2)} %`;
+  const lines = [{ y: data.chance, label: data.chance === 0.5 ? "chance" : `chance, ${chance}` }];
   if (data.ceiling != null) lines.push({ y: data.ceiling, label: `noise ceiling, ${share(data.ceiling)}` });
   draw(place, data.message, rows.length ? [data.history, data.ceiling] : null, () => ({
     marginRight: 56,
     x: answersAxis,
-    y: scale("random questions predicted correctly", { domain: [Math.min(0.35, ...low), 1], tickFormat: percent, ticks: 5 }),
+    y: scale("random questions predicted correctly", { domain: [data.chance < 0.5 ? 0 : Math.min(0.35, ...low), 1], tickFormat: percent, ticks: 5 }),
     marks: [
       Plot.gridY({ ...grid, ticks: 5 }),
       Plot.ruleY(lines, { y: "y", stroke: "currentColor", strokeOpacity: 0.75, strokeDasharray: "4 4" }),

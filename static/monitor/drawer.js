@@ -145,18 +145,20 @@ function checks(data) {
   const items = shown.items();
   const name = (at) => (items[at] ? called(items[at]) : `item ${at}`);
   const result = (one) => {
-    if (one.chosen == null) return "no choice";
+    if (!one.chosen.length) return "no choice";
     if (one.purpose === "catch") return one.known ? "correct" : "wrong";
-    return one.alike == null ? "–" : one.alike ? "same answer" : "inconsistent";
+    if (one.alike == null) return "–";
+    if (one.chosen.length > 1) return `${one.shared} of ${one.chosen.length} the same`;
+    return one.alike ? "same answer" : "inconsistent";
   };
   place.replaceChildren(make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table of catch trials and repeats" }, make("table", {},
     make("thead", {}, make("tr", {}, ...["Trial", "Kind", "Anchor", "Options", "Chosen", "Result"].map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows.map((one) => make("tr", {},
       make("th", { scope: "row" }, String(one.trial)),
       make("td", {}, one.purpose === "catch" ? "catch trial" : one.repeats ? `repeat of trial ${one.repeats}` : "repeat"),
-      make("td", { className: "item-name" }, name(one.anchor)),
-      make("td", { className: "item-name" }, `${name(one.left)} · ${name(one.right)}`),
-      make("td", { className: "item-name" }, one.chosen == null ? "–" : name(one.chosen)),
+      make("td", { className: "item-name" }, one.anchor == null ? "–" : name(one.anchor)),
+      make("td", { className: "item-name" }, one.options.map(name).join(" · ")),
+      make("td", { className: "item-name" }, one.chosen.map(name).join(", ") || "–"),
       make("td", { className: off(one) ? "marked" : "" }, result(one))))))));
 }
 

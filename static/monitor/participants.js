@@ -20,6 +20,7 @@ const KEYS = {
   flags: (one) => one.flags.length + (one.excluded ? 0.5 : 0),
   catch: (one) => part(one.catch),
   repeats: (one) => part(one.repeats),
+  place: (one) => one.place?.[1] ?? null,
   feedback: (one) => one.feedback.toLowerCase() || null,
 };
 
@@ -109,7 +110,10 @@ export function draw(data) {
 export const chip = (name, text) => make("span", { className: "flag", title: text }, name);
 const fraction = ([good, all]) => (all ? `${good}/${all}` : "–");
 
-function row(one, { names }) {
+// The option that was chosen most often by its place; of triplets, always the left one.
+const place = (one, sides) => (one.place == null ? "–" : sides ? share(one.place[1]) : `${share(one.place[1])} (${one.place[0]})`);
+
+function row(one, { names, sides, several }) {
   const marked = (...flags) => (flags.some((flag) => one.flags.includes(flag)) ? "marked" : "");
   const cell = (text, ...flags) => make("td", { className: `number ${marked(...flags)}` }, text);
   const made = make("tr", { className: one.excluded ? "excluded" : "" },
@@ -119,8 +123,8 @@ function row(one, { names }) {
     make("td", { className: "going" }, make("progress", { max: one.trials, value: one.done, "aria-label": `${one.done} of ${one.trials} trials` }), make("small", {}, `${one.done}/${one.trials} · ${stage(one)}`)),
     make("td", { className: "flags" }, ...one.flags.map((flag, at) => chip(names[flag], one.evidence[at])), one.excluded ? make("span", { className: "flag out" }, "excluded") : null, one.simulated ? make("span", { className: "flag bot" }, "simulated") : null),
     cell(fraction(one.catch), "catch"),
-    cell(fraction(one.repeats), "consistency"),
-    cell(share(one.left), "side"),
+    cell(several ? share(one.overlap) : fraction(one.repeats), "consistency"),
+    cell(place(one, sides), "side"),
     cell(milliseconds(one.median_ms), "implausible"),
     cell(share(one.fast), "fast"),
     cell(share(one.blurred), "blurred"),

@@ -30,7 +30,7 @@ const SHARES = {
   catch: "catch trials correct",
   consistency: "repeat consistency",
   agreement: "agreement with map",
-  side: "left option chosen",
+  side: "most frequent place",
 };
 
 // Participants with nearly the same share are drawn as one dot, whose area grows with their number.
@@ -51,7 +51,8 @@ function gathered(rows) {
   return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.count - one.count);
 }
 
-export function participants(place, rows) {
+export function participants(place, rows, kind) {
+  if (kind.label === "triplet") SHARES.side = "left option chosen";
   const dots = gathered(rows);
   const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
   const fill = { "not flagged": "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };

@@ -14,7 +14,7 @@ function draw(atOnce) {
   figures.draw(data.shown, data.items, show, moment?.map ?? data.shown.map, atOnce);
   if (moment) say(byId("moment-label"), plural(moment.answers, "answer"));
   charts.collected(byId("collected-chart"), data.collected);
-  charts.participants(byId("participants-chart"), data.participants);
+  charts.participants(byId("participants-chart"), data.participants, data.kind);
 }
 
 async function copy(button) {

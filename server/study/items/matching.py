@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lore_active.data.columns import AnswerTable, at_start
-from lore_active.data.comparisons import MAX_REPEATED, first_nearer, weights_of
+from lore_active.data.comparisons import MAX_REPEATED, first_nearer, identified, weights_of
 from lore_active.data.lookalikes import appearance, peculiar, unified
 from lore_active.data.values import is_number
 from lore_active.errors import InvalidTriplets
@@ -86,12 +86,8 @@ def _trials(table: AnswerTable) -> list[int]:
     """Number the trials; empty if each row is a trial of its own."""
     if table.trials is None:
         return []
-    trials = table.trials.tolist()
-    people = [None] * len(trials) if table.participants is None else table.participants.tolist()
-    known: dict[Any, int] = {}
-    # Programs number trials from 1 for each participant.
-    numbers = [known.setdefault(cell, len(known)) for cell in zip(people, trials, strict=True)]
-    return numbers if len(known) < len(numbers) else []
+    numbers = identified(table, len(table.trials))[0].tolist()
+    return numbers if len(set(numbers)) < len(numbers) else []
 
 
 def _cells(table: AnswerTable) -> tuple[list[list[Any]], bool]:

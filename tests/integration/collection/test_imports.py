@@ -194,6 +194,26 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     run("import", file, desk.folder)
 
 
+def test_imported_trials_of_several_comparisons_stay_together(desk, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = ["query,reference_1,reference_2,reference_3,reference_4,n_select,is_ranked"]
+    for _ in range(40):
+        near = np.linalg.norm(SPACE - SPACE[query := rng.integers(ITEMS)], axis=1)
+        shown = rng.permutation(np.delete(np.arange(ITEMS), query))[:4]
+        names = [f"word{item:02d}" for item in (query, *shown[np.argsort(near[shown])])]
+        rows.append(",".join([*names, "2", "True"]))
+    file = tmp_path / "grids.csv"
+    file.write_text("\n".join(rows))
+    out = run("import", file, desk.folder)
+    assert "grids.csv: read as 40 trials of the kind rank-2-of-4." in out
+    assert "40 answers, items matched by name" in out
+    worker = desk.worker()
+    worker.turn()
+    triplets = worker.learner._triplets()
+    assert (len(triplets), triplets.n_trials) == (200, 40)
+    checked(desk, tmp_path)
+
+
 def test_a_dry_run_leaves_nothing_behind(tmp_path):
     desk = Desk(tmp_path / "words", TOML, items=ITEMS)
     desk.close()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lore_active.participants.response_quality import SHARES
+from lore_active.questions.kinds import TRIPLET, kind
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import gaussian_space
 from lore_active.stopping.rules import Progress
@@ -24,10 +25,10 @@ from lore_active.stopping.verdict import verdict
 from server.exports import log
 from server.exports.downloads import DOWNLOADS
 from server.exports.tables import csv_text
-from server.monitor import figures, messages
+from server.monitor import figures, flags, messages
 from server.monitor.answers import AnswerColumns
 from server.monitor.feed import REST_MS, UNWATCHED_MS, Feed
-from server.monitor.flags import NAMES, RULES, chance, statement
+from server.monitor.flags import chance, statement
 from server.monitor.history import MAX_POINTS, History
 from server.monitor.map import placed, rotation
 from server.monitor.quality import Qualities
@@ -44,12 +45,22 @@ def row(seq, participant=1, purpose="active", items=(0, 1, 2), side="left", **mo
     received = more.get("received_at", seq)
     known |= {"served_at": received - more.pop("elapsed", -1), "measured": 1, "onset": 1}
     known |= {"version": 1}
-    return AnswerRow(seq, participant, purpose, *items, side, **{**known, **more})
+    known |= more
+    anchor, *options = items
+    chosen = {"left": (options[0],), "right": (options[1],)}.get(side, ())
+    lists = [() if one is None else (one,) for one in (known.pop("nearer"), known.pop("before"))]
+    return AnswerRow(seq, participant, purpose, anchor, tuple(options), chosen, *lists, **known)
+
+
+def append(made, rows, left):
+    """Append answers that were predicted with these probabilities of the left option."""
+    made.append(rows, (left <= 0.5).astype(int), np.maximum(left, 1.0 - left))
+    made.read_up_to(rows[-1].seq if rows else 0)
 
 
 def answer_columns(rows, predicted=None):
-    made = AnswerColumns(10)
-    made.append(rows, np.full(len(rows), np.nan) if predicted is None else np.array(predicted))
+    made = AnswerColumns(10, TRIPLET)
+    append(made, rows, np.full(len(rows), np.nan) if predicted is None else np.array(predicted))
     return made.columns()
 
 
@@ -63,7 +74,7 @@ def people_of(count, excluded=(), simulated=()):
 
 
 def quality(rows, predicted=None, participants=1, excluded=(), simulated=()):
-    found = Qualities(10)
+    found = Qualities(10, TRIPLET)
     found.update(answer_columns(rows, predicted), people_of(participants, excluded, simulated))
     return found.of
 
@@ -72,10 +83,10 @@ def quality(rows, predicted=None, participants=1, excluded=(), simulated=()):
 
 
 def test_the_history_grows_without_losing_anything():
-    made = AnswerColumns(10)
+    made = AnswerColumns(10, TRIPLET)
     for start in range(0, 3000, 700):
         rows = [row(seq + 1, items=(seq % 7, 8, 9)) for seq in range(start, start + 700)]
-        made.append(rows, np.full(len(rows), 0.5))
+        append(made, rows, np.full(len(rows), 0.5))
     assert len(made) == made.last == 3500
     assert (made.columns().seq == np.arange(1, 3501)).all()
     assert (made.columns().anchor == np.arange(3500) % 7).all()
@@ -85,8 +96,8 @@ def test_an_answer_costs_an_open_monitor_few_bytes():
     # Python keeps 300 kB of tuples for later: many answers, so that these do not count.
     rows = [row(seq + 1, participant=seq // 600 + 1) for seq in range(60_000)]
     tracemalloc.start()
-    made, found = AnswerColumns(100), Qualities(100)
-    made.append(rows, np.full(len(rows), 0.5))
+    made, found = AnswerColumns(100, TRIPLET), Qualities(100, TRIPLET)
+    append(made, rows, np.full(len(rows), 0.5))
     found.update(made.columns(), people_of(100))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -116,7 +127,7 @@ def test_shares_are_of_the_right_answers():
     _, one, other = quality(rows, [0.9] * 7, participants=2)
     assert (one.catches, one.catch_right) == (2, 1)
     assert (one.repeats, one.repeats_alike) == (2, 1)
-    assert one.left == pytest.approx(3 / 5) and one.sides == 5
+    assert one.places == pytest.approx((3 / 5, 2 / 5)) and one.sides == 5
     assert one.median_ms == 1000.0 and one.fast == pytest.approx(1 / 5)
     assert one.blurred == pytest.approx(1 / 6)
     # Left was predicted; two of the three answers that count say left.
@@ -175,8 +186,11 @@ def test_without_a_model_no_participant_disagrees():
 
 
 def test_every_flag_has_a_name_a_rule_with_its_threshold_and_a_sentence():
-    assert set(NAMES) == set(RULES) == set(SHARES)
-    assert all("Threshold: 1 in " in sentence for sentence in RULES.values())
+    for asked in (TRIPLET, kind("rank-2-of-8"), kind("odd-one-out")):
+        sentences = flags.rules(asked)
+        assert set(flags.names(asked)) == set(sentences) == set(SHARES)
+        assert all("Threshold: 1 in " in sentence for sentence in sentences.values())
+        assert ("side" in sentences["side"]) == (asked == TRIPLET)
     everything = [row(seq, rt_ms=50.0, elapsed=60, blurred=1) for seq in range(1, 40)]
     (_, one) = quality(everything)
     sentences = [statement(evidence) for evidence in one.evidence]
@@ -389,7 +403,7 @@ def test_without_an_accuracy_of_the_answers_that_count_no_earlier_one_is_shown()
             milestone = Milestone(version, 10, 9, 1, 1, json.dumps(summary))
             history.append([milestone], np.arange(1, 11))
         found = verdict(Collection(answers=10, counted=10), Findings(1, False))
-        return figures.accuracy(history, found)
+        return figures.accuracy(history, found, TRIPLET)
 
     now = shown(20, 8)
     assert (now["count"], now["history"]["value"]) == (8, [0.75, 0.75])
@@ -617,7 +631,7 @@ def names(found, deep=3):
     if not isinstance(found, dict) or not deep:
         return set()
     inner = [names(value, deep - 1) for key, value in found.items() if key != "rules"]
-    return {key for key in found if key not in RULES}.union(*inner)
+    return {key for key in found if key not in SHARES}.union(*inner)
 
 
 def test_every_field_is_described(collected):

@@ -147,7 +147,7 @@ def test_a_simulated_study_is_forecast_from_its_criteria():
 
 # ---- on the monitor -----------------------------------------------------------------------------
 
-RUNNING = StudyState("running", "", 4000, 0, 80, 1)
+RUNNING = StudyState("running", "", 4000, 0, 80, 1, "triplet")
 COUNTS = AnswerCounts(0, 440, 0, 0, 40, 0, 0, 400, 0, 400)
 CROWD = Crowd(finished=5, hours=0.5, under_way=2, trials_left=60, trial_hours=0.001)
 EUROS = Pay(per_participant=1.0, per_hour=6.0, fee=0.5, currency="EUR")

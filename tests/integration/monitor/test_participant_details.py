@@ -47,16 +47,16 @@ def test_every_trial_is_there_in_order_with_what_came_of_it(desk):
     found = seen(desk, 4)
     answers = found["answers"]
     assert [one["trial"] for one in answers] == list(range(1, 41)), "practice is left out"
-    assert all(one["chosen"] == one["right"] for one in answers)
+    assert all(one["chosen"] == one["options"][1:] for one in answers)
     catches = [one for one in answers if one["purpose"] == "catch"]
     repeats = [one for one in answers if one["purpose"] == "repeat"]
     assert len(catches) == len(repeats) == 4
     # Without catches of its own a study shows the anchor beside another item.
-    assert all(one["known"] == (one["chosen"] == one["anchor"]) for one in catches)
+    assert all(one["known"] == (one["chosen"] == [one["anchor"]]) for one in catches)
     for one in repeats:
         first = answers[one["repeats"] - 1]
         assert one["anchor"] == first["anchor"]
-        assert (one["left"], one["right"]) == (first["right"], first["left"])
+        assert one["options"] == first["options"][::-1]
         assert one["alike"] is False, "sides are swapped, and the right one is chosen again"
     assert all(one["known"] is None for one in answers if one["purpose"] != "catch")
     assert next(one["flag"] for one in found["tests"] if one["raised"]) == "side"

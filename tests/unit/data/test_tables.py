@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from lore_active import LORE, InvalidTriplets, LoreError, as_triplets
 from lore_active.data.formats import read_table
-from lore_active.data.headers import ROLES, WEIGHT, known_headers
+from lore_active.data.headers import PARTICIPANT, ROLES, TRIAL, WEIGHT, known_headers
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import main
 
@@ -325,7 +325,8 @@ def test_weights_and_responses_of_arrays(tmp_path):
 def test_the_manual_lists_every_name_of_every_column():
     lines = re.findall(r"^\| ([a-z]+) \| ((?:`\w+` ?)+) \|$", MANUAL.read_text(), re.M)
     told = {role: tuple(names.replace("`", "").split()) for role, names in lines}
-    assert told == {**ROLES, "weight": WEIGHT}
+    others = {"weight": WEIGHT, "trial": TRIAL, "participant": PARTICIPANT}
+    assert told == {**ROLES, **others}
 
 
 # ---- Salmon and names ---------------------------------------------------------------------------

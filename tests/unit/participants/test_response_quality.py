@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from lore_active.participants.honest_answering import FAST_MS, Trials, honest, nobody, reference
+from lore_active.participants.patterns import CERTAIN, MAX_SIDE, max_share, patterns
 from lore_active.participants.response_quality import (
     ALPHA,
-    CERTAIN,
-    MAX_SIDE,
     SHARES,
     assess,
     every_test,
     flagged,
     log_martingale,
-    patterns,
     start_weights,
 )
+from lore_active.questions.kinds import kind
 
 
 def trials(side, participant=None, **more):
@@ -38,7 +37,7 @@ def trials(side, participant=None, **more):
     }
     known |= {name: np.array(value) for name, value in more.items()}
     who = np.zeros(count, dtype=np.int64) if participant is None else np.array(participant)
-    return Trials(participant=who, side=np.array(side), **known)
+    return Trials.of_triplets(np.array(side), known.pop("predicted"), participant=who, **known)
 
 
 def flags(found, size=1, usual=None):
@@ -207,3 +206,140 @@ def test_parts_and_the_whole_say_the_same():
         assert [(one.flag, one.count, one.of, one.first) for one in got] == [
             (one.flag, one.count, one.of, one.first) for one in together[number]
         ]
+
+
+# ---- other kinds of questions -------------------------------------------------------------------
+
+KINDS = ("rank-2-of-8", "choose-1-of-4", "choose-3-of-12", "odd-one-out", "choose-4-of-5")
+
+
+def grids(label, size, count, rng, pick, share=1.0, **more):
+    """Trials of one kind; pick(predicted place, trial) gives the places in order."""
+    asked = kind(label)
+    who, trial = np.repeat(np.arange(size), count), np.tile(np.arange(count), size)
+    chance = asked.chance_overlap
+    predicted = chance + (1.0 - chance) * rng.beta(2, 2, len(who))
+    likely = rng.integers(asked.options, size=len(who))
+    picked = np.zeros((len(who), asked.options), dtype=bool)
+    first = np.empty(len(who), dtype=np.int64)
+    for row in range(len(who)):
+        hit = rng.random() < chance + share * (predicted[row] - chance)
+        places = pick(int(likely[row]), int(trial[row]), bool(hit))
+        picked[row, places] = True
+        first[row] = places[0]
+    none = np.full(len(who), -1)
+    known = {
+        **{"order": np.full(len(who), 1000), "catch": none, "as_known": none, "as_before": none},
+        "searched": np.zeros(len(who), dtype=bool),
+        "ms": rng.lognormal(8.0, 0.4, len(who)),
+        "implausible": np.zeros(len(who), dtype=bool),
+        "blurred": np.zeros(len(who), dtype=bool),
+        **more,
+    }
+    agrees = picked[np.arange(len(who)), likely]
+    return Trials(*(who, picked, first, predicted, agrees), **known, kind=asked)
+
+
+def honest_picks(label, rng, liked=0.0):
+    """Places of honest answers: the likely option, and others; the first places are liked more."""
+    asked = kind(label)
+
+    def pick(likely, trial, hit):
+        weights = np.where(np.arange(asked.options) < 2, 1.0 + liked, 1.0)
+        weights[likely] = 0.0
+        rest = rng.choice(
+            asked.options, asked.options - 1, replace=False, p=weights / weights.sum()
+        )[: asked.options - 1] if asked.options > 1 else []  # fmt: skip
+        order = [likely, *rest.tolist()] if hit else rest.tolist()
+        return order[: asked.pick]
+
+    return pick
+
+
+@pytest.mark.parametrize("label", KINDS)
+def test_the_weights_of_all_kinds_add_up_to_at_most_one(label):
+    rng = np.random.default_rng(1)
+    some = grids(label, 1, 30, rng, honest_picks(label, rng))
+    weights = dict.fromkeys(SHARES, 0.0)
+    for one in patterns(some, honest(some, nobody(1, some.kind))):
+        weights[one.flag] += one.first + one.later
+        assert (np.broadcast_to(one.careless, one.honest.shape) >= one.honest).all() or (
+            one.flag not in ("side", "catch", "consistency", "guessing")
+        )
+    assert all(weight <= 1.0 + 1e-9 for weight in weights.values())
+
+
+@pytest.mark.parametrize("label", KINDS)
+def test_of_honest_participants_at_most_one_in_fifty_is_flagged_whatever_the_kind(label):
+    """Noisy, lapsing, fond of the first places; with catch trials and repeats as usual."""
+    rng = np.random.default_rng(11)
+    asked, size, count = kind(label), 150, 120
+    place = np.tile(np.arange(count), size)
+    catch, repeat = place % 20 == 7, place % 20 == 13
+    lapse_right = 1.0 - 0.1 * (1.0 - asked.chance_overlap)
+    alike = asked.chance_alike + 0.4 * (1.0 - asked.chance_alike)
+    found = grids(
+        *(label, size, count, rng, honest_picks(label, rng, liked=0.5)),
+        share=0.7,
+        catch=np.where(catch, place % 5, -1),
+        as_known=np.where(catch, rng.random(len(place)) < lapse_right, -1),
+        as_before=np.where(repeat, rng.random(len(place)) < alike, -1),
+    )
+    got = flags(found, size, reference(found, np.ones(size, dtype=bool)))
+    assert sum(map(bool, got.values())) <= ALPHA * size
+
+
+@pytest.mark.parametrize(
+    ("label", "pick", "pattern"),
+    [
+        ("rank-2-of-8", lambda likely, trial, hit: [0, 1], "place 1"),
+        ("odd-one-out", lambda likely, trial, hit: [2], "place 3"),
+        ("rank-2-of-8", lambda likely, trial, hit: [trial % 8, (trial + 1) % 8], "forwards"),
+        ("choose-1-of-4", lambda likely, trial, hit: [3 - trial % 4], "backwards"),
+        ("choose-1-of-4", lambda likely, trial, hit: [2 * (trial % 2)], "to and fro"),
+    ],
+)
+def test_places_that_nobody_prefers_honestly_are_found(label, pick, pattern):
+    rng = np.random.default_rng(2)
+    found = grids(label, 1, 18, rng, pick)
+    told = {one.flag: one for one in assess(found, nobody(1, found.kind))[0]}
+    assert told["side"].pattern == pattern
+
+
+@pytest.mark.parametrize("label", ["rank-2-of-8", "odd-one-out"])
+def test_guesses_are_found_by_the_map_and_by_repeats(label):
+    rng = np.random.default_rng(5)
+    asked, count = kind(label), 150
+    pick = honest_picks(label, rng)
+    others = grids(label, 20, count, rng, pick, share=0.95)
+    repeat = np.tile(np.arange(count), 21) % 10 == 9
+    consistent = np.repeat(np.where(np.arange(21) == 20, asked.chance_alike, 0.95), count)
+
+    def guess(likely, trial, hit):
+        return rng.permutation(asked.options)[: asked.pick].tolist()
+
+    alone = grids(label, 1, count, rng, guess)
+    together = {
+        name: np.concatenate([getattr(others, name), getattr(alone, name)])
+        for name in ("picked", "first", "predicted", "agrees", "searched", "order", "catch",
+                     "as_known", "ms", "implausible", "blurred")
+    }  # fmt: skip
+    found = Trials(
+        participant=np.concatenate([others.participant, alone.participant + 20]),
+        as_before=np.where(repeat, rng.random(21 * count) < consistent, -1),
+        **together,
+        kind=asked,
+    )
+    got = flags(found, 21, reference(found, np.ones(21, dtype=bool)))
+    assert {"agreement", "guessing"} <= got[20]
+    assert not any(got[number] for number in range(20))
+
+
+def test_alike_means_more_in_common_than_guesses_have():
+    assert kind("triplet").chance_alike == 0.5
+    assert kind("rank-2-of-8").min_alike == 1
+    assert kind("rank-2-of-8").chance_alike == pytest.approx(13 / 28)
+    assert kind("choose-3-of-4").min_alike == 3
+    assert kind("choose-3-of-4").chance_alike == pytest.approx(1 / 4)
+    assert max_share(kind("triplet")) == 0.6
+    assert max_share(kind("rank-2-of-8")) == pytest.approx(5 / 11)
