@@ -286,8 +286,8 @@ def _of_kinds() -> Iterator[str]:
     shown = [name for name in own if "_" not in name or name.endswith("_1")]
     yield from [
         "In studies of other kinds of questions, `answers.csv` has these columns instead of",
-        "`left`, `right`, `side` and `chosen` (an `option_…` for each option, a `chosen_…` for each",
-        "pick):",
+        "`left`, `right`, `side` and `chosen` (an `option_…` for each option, a `chosen_…` for",
+        "each pick):",
         "",
     ]
     yield from _table(("column", "meaning"), ((f"`{name}`", meaning(name)) for name in shown))
