@@ -23,6 +23,7 @@ from itertools import pairwise
 from math import ceil, inf, isfinite, log, sqrt
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from lore_active.data.comparisons import Triplets
 from lore_active.embedding import map as map_embedding
@@ -519,5 +520,5 @@ def _summary(
         standard_error=max(joint / directions, 0.5 * difference),
         chains=tuple(values),
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
-        integral=float(np.mean([np.trapezoid(slope, variances) for slope in slopes])),
+        integral=float(np.mean([trapezoid(slope, variances) for slope in slopes])),
     )
