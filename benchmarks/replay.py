@@ -24,7 +24,7 @@ from lore_active.warmup import warm
 from server.clock import now
 from server.store.hash_chain import records as chain
 from server.store.sqlite.item_lists import listed, question_key
-from server.store.tables import CHAIN
+from server.store.sqlite.tables import CHAIN
 from server.study.workspace import open_study
 
 ITEMS = 50

@@ -46,7 +46,7 @@ from server.exports.other_programs import (
 )
 from server.exports.tables import ITEMS, MODELS, PARTICIPANTS, ExportOptions
 from server.store import archive
-from server.store.tables import SECRET
+from server.store.sqlite.tables import SECRET
 from server.study.samples.template import write_study
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import Pairs

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, RowTable
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.significance import Proportion, wilson
+from lore_active.row_table import NOTHING, RowTable
 
 # Number of recent random questions over which accuracy is computed.
 WINDOW = 200

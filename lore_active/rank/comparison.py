@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import Solution

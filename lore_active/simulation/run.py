@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import Questions, keys

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
-from server.cli.options import opened, place_beside
+from server.cli.options import place_beside
 from server.cli.terminal import say
 from server.clock import now
+from server.exports.log import opened
 from server.report.report import report as make_report
 
 START = "<!doctype html>"
@@ -53,7 +54,7 @@ def command(
 ) -> None:
     """Write a report as one HTML file: figures, data quality, methods, versions."""
     begun = time.perf_counter()
-    with opened(path) as (study, database, _):
+    with opened(path, now) as (study, database, _):
         out = out or place_beside(path, study.name, "report.html")
         _may_write(out)
         say("Reading the study …")

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.questions.kinds import Kind
 from server.store.imports import Trial
 from server.store.journal import CountedAnswer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.questions.kinds import TRIPLET

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, RowTable, item_type
 from lore_active.questions.kinds import Kind
+from lore_active.row_table import NOTHING, RowTable, item_type
 from lore_active.types import Flags, Floats
 from server.store.erasure import DAY_MS
 from server.store.summaries import AnswerRow

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.row_table import NOTHING
 from lore_active.simulation.cost import Pay
 from lore_active.stopping import criteria
 from lore_active.stopping.registry import STOPPING_RULES

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.participants.response_quality import Evidence, flagged
 from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.row_table import NOTHING
 from lore_active.types import Floats
 from server.monitor.answers import PURPOSES, Columns
 from server.monitor.flags import names, statement

@@ -9,10 +9,10 @@ from math import isnan, log
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.participants.honest_answering import Reference, Trials, nobody
 from lore_active.participants.response_quality import Evidence, assess, every_test, usual
 from lore_active.questions.kinds import Kind
+from lore_active.row_table import NOTHING
 from lore_active.trials.prediction import most_probable
 from lore_active.types import Flags, Floats
 from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers, Whole

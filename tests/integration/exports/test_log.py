@@ -13,7 +13,7 @@ import pytest
 from server.exports import log
 from server.learning.verification import verify
 from server.store.hash_chain import records as chain
-from server.store.tables import TABLES, key_of
+from server.store.sqlite.tables import TABLES, key_of
 from tests.support.open_study import Desk, Respondent
 
 TOML = """

@@ -167,7 +167,7 @@ def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(de
     nonsense = replace(
         model.acquisition, embedding=np.full_like(model.acquisition.embedding, np.nan)
     )
-    worker.learner._model = replace(model, acquisition=nonsense)
+    worker.learner._models.current = replace(model, acquisition=nonsense)
     collect(desk, worker, 1, every=100)
     with pytest.raises(NotANumber, match="not finite"):
         worker.turn()

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lore_active import LORE, InvalidTriplets, Learner, as_triplets
 from lore_active.acquisition import model as acquisition_model
-from lore_active.data.comparisons import MAX_REPEATED
+from lore_active.data.triplets import MAX_REPEATED
 from lore_active.rank import cross_validation, evidence
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.observers import gaussian_space, simulated_answers

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, Learner
-from lore_active.data.row_table import RowTable
 from lore_active.learner.history import History
 from lore_active.questions.pool import AskedSet, draw, keys
 from lore_active.questions.question import AlreadyAnswered, Answer, Question, UnknownQuestion
+from lore_active.row_table import RowTable
 
 ITEMS = 100
 

@@ -10,7 +10,7 @@ import pytest
 from lore_active import InvalidParameter, Learner
 from lore_active.learner import snapshot
 from lore_active.rank.audit import Audit
-from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.bayes_factor import FurtherDimension
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import Observer
 from lore_active.simulation.run import SimulatedParticipants, simulate

@@ -15,7 +15,7 @@ from lore_active.acquisition.state import (
     covariance_blocks,
     target_weights,
 )
-from lore_active.embedding import blocks
+from lore_active.embedding import covariance
 from lore_active.learner.model import item_covariances
 from lore_active.questions.pool import AllQuestions, draw, keys
 from lore_active.simulation.observers import gaussian_space, simulated_answers
@@ -35,7 +35,7 @@ def test_information_by_item_is_reduced_by_the_others_uncertainty():
     own = np.tile(0.2 * np.eye(AXES), (ITEMS, 1, 1))
     out = np.zeros_like(own)
     rows = ANSWERED[:50]
-    blocks.add_block_information(Z, rows, 0.8, own, out)
+    covariance.add_block_information(Z, rows, 0.8, own, out)
     expected = np.zeros_like(out)
     gradients = Gradients(Z, rows)
     for t, row in enumerate(rows):
@@ -54,7 +54,7 @@ def test_variances_are_close_to_those_of_the_full_covariance():
     full = gradients.variances(coordinate_covariance(STATE))
     near = np.empty(500)
     rows = draw(ITEMS, 500, np.random.default_rng(3))
-    blocks.block_variances(gradients.slopes, rows, covariance_blocks(STATE), near)
+    covariance.block_variances(gradients.slopes, rows, covariance_blocks(STATE), near)
     assert 0.85 < np.median(near / full) <= 1.05
     assert np.corrcoef(np.log(near), np.log(full))[0, 1] > 0.95
 
@@ -63,7 +63,7 @@ def candidates(rows):
     own = covariance_blocks(STATE)
     targets = draw(ITEMS, 600, np.random.default_rng(4))
     gradients, variances = Gradients(Z, targets), np.empty(600)
-    blocks.block_variances(gradients.slopes, targets, own, variances)
+    covariance.block_variances(gradients.slopes, targets, own, variances)
     weights = target_weights(gradients.margins, variances)
     return own, targets, weights, BlockCandidates(Z, own, targets, weights, rows, 1.0)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lore_active.jit import kernel
-from lore_active.rank.likelihood import (
+from lore_active.rank.sampling.likelihood import (
     MAX_MARGIN,
     Likelihood,
     Workspace,
