@@ -2,6 +2,8 @@
 
 Studies are kept one a line in build/stops.jsonl, so that the benchmark can be interrupted and goes
 on where it was; the page is written from the studies that are there.
+
+One module, though long: a benchmark reads from its studies to its page.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import wait_until
 from server.learning.rebuild import CannotRebuild
 from server.learning.state_hash import NotANumber

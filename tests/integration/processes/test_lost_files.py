@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from benchmarks.file_loss import (
+from benchmarks.reliability.file_loss import (
     answered,
     delete,
     health,
@@ -25,7 +25,7 @@ from benchmarks.file_loss import (
     replace,
     under_load,
 )
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import COMMAND, wait_until
 from server.clock import now
 from server.processes.child import WebChild

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.process_kills import kill_cycles
+from benchmarks.reliability.process_kills import kill_cycles
 from benchmarks.server import COMMAND, Serving, wait_until
 from server.cli.main import main
 from server.processes.bots import BotPage, Browser

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
+from benchmarks.reliability.shutdown import end_rounds
 from benchmarks.server import wait_until
-from benchmarks.shutdown import end_rounds
 from server.processes import web_process
 from server.processes.listener import listen, stop_new_connections
 from tests.support.live_server import ENDLESS, write_study

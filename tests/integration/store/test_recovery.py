@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import file_damage
-from benchmarks.collection import START
-from benchmarks.file_damage import held, original, outcome
+from benchmarks.reliability import file_damage
+from benchmarks.reliability.file_damage import held, original, outcome
 from benchmarks.server import COMMAND
+from benchmarks.speed.collection import START
 from server.collection.screens import CONTINUED
 from server.collection.service import Service
 from server.learning.worker import Worker

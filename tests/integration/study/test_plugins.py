@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import Serving, wait_until
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.errors import InvalidParameter

@@ -23,6 +23,8 @@ FORBIDDEN = {
     *("time", "datetime", "random"),
 }
 FILES = [*MODULES, *sorted(ROOT.glob("server/**/*.py"))]
+SCRIPTS = [file for part in ("benchmarks", "docs") for file in sorted(ROOT.glob(f"{part}/**/*.py"))]
+TESTS = sorted(ROOT.glob("tests/**/test_*.py"))
 MAX_MODULES, MAX_LINES = 12, 350
 
 
@@ -101,11 +103,12 @@ def test_the_fingerprint_covers_all_that_a_learner_computes_with():
 
 
 def test_folders_can_be_read_at_a_glance():
-    counts = Counter(file.parent for file in FILES if file.name != "__init__.py")
-    assert {folder.name: count for folder, count in counts.items() if count > MAX_MODULES} == {}
+    files = [file for file in (*FILES, *SCRIPTS, *TESTS) if file.name != "__init__.py"]
+    counts = Counter(str(file.parent.relative_to(ROOT)) for file in files)
+    assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
+@pytest.mark.parametrize("file", [*FILES, *SCRIPTS], ids=name_of)
 def test_long_modules_say_why_they_are(file):
     text = file.read_text()
     lines = len(text.splitlines())

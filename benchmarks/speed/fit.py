@@ -208,17 +208,17 @@ def warm_refit(page: Page) -> None:
 CHILD = """
 import sys
 import numpy as np
-from benchmarks.fit import peak_kib
+from benchmarks.speed.fit import peak_kib
 from lore_active.warmup import warm
 from lore_active.embedding.fit import fit
 from lore_active.embedding.pairs import as_pairs
-from lore_active.embedding.solver import Settings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.data.comparisons import as_triplets
 warm()
 answers = np.load(sys.argv[1])
 items = int(sys.argv[2])
 before = peak_kib()
-fit(as_pairs(as_triplets(answers, items)), Settings(max_iter=5))
+fit(as_pairs(as_triplets(answers, items)), SolverSettings(max_iter=5))
 print(peak_kib() - before)
 """
 
@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="run the slow reference to its end")
     chosen = parser.parse_args()
     warm()
-    command = "python -m benchmarks.fit --full" if chosen.full else "make bench-fit"
+    command = "python -m benchmarks.speed.fit --full" if chosen.full else "make bench-fit"
     page = Page("fit", "Speed of the fit", command)
     with threadpool_limits(1):
         warm_refit(page)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import Serving, wait_until, words_study
 from benchmarks.tables import Page
 
@@ -166,7 +166,7 @@ def _timed(address: str, count: int) -> list[float]:
     probe = [
         sys.executable,
         "-m",
-        "benchmarks.file_loss",
+        "benchmarks.reliability.file_loss",
         "--probe",
         address,
         "--count",

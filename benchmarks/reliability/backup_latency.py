@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import wait_until, words_study
 from server.clock import now
 from server.processes.listener import listen

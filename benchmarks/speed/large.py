@@ -32,7 +32,7 @@ from lore_active.questions.pool import AllQuestions
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from lore_active.warmup import warm
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BEFORE = "9029592"
 ITEMS, RANK, COMPONENTS = 1854, 10, 50
 ANSWERS = int(os.environ.get("ANSWERS", "4700000"))

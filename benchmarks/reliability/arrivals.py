@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.participants import Connection, form
+from benchmarks.load.participants import Connection, form
 from benchmarks.server import Serving, words_study
 
 # Anyone who has not got a page by then has closed the window.

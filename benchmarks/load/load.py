@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.crowd import Crowd
-from benchmarks.participants import ITEMS
+from benchmarks.load.crowd import Crowd
+from benchmarks.load.participants import ITEMS
 from benchmarks.server import Serving, words_study
 from benchmarks.tables import Page
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[2]
 SETTLE_SECONDS = 5.0
 # More than anybody answers within the time measured.
 TRIALS = 500

@@ -189,7 +189,7 @@ def main() -> None:
 
 def beside(page: Page, participants: int, seconds: float, rounds: int, monitors: int) -> None:
     """What open monitors cost participants."""
-    from benchmarks.monitor_load import compared
+    from benchmarks.load.monitor_load import compared
 
     rows = compared(participants, seconds, rounds, monitors)
     page.text(

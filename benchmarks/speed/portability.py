@@ -57,7 +57,7 @@ def measured() -> dict[str, dict[str, float]]:
 def run(choice: str) -> dict[str, dict[str, float]]:
     environment = {**os.environ, "LORE_ACTIVE_INSTRUCTION_SET": choice, "OPENBLAS_NUM_THREADS": "1"}
     told = subprocess.run(
-        [sys.executable, "-m", "benchmarks.portability", "measure"],
+        [sys.executable, "-m", "benchmarks.speed.portability", "measure"],
         capture_output=True,
         text=True,
         check=True,

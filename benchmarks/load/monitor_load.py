@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from benchmarks.participants import ITEMS, Connection, Counts, participant
+from benchmarks.load.participants import ITEMS, Connection, Counts, participant
 from benchmarks.server import Serving, words_study
 from server.auth.passwords import set_password
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.collection import START
+from benchmarks.speed.collection import START
 from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.collection.service import Service
 from server.learning.worker import Worker

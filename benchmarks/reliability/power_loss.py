@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import Serving, wait_until, words_study
 from server.store.database import Database
 

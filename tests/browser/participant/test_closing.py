@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.participant.test_resuming import recruiter  # noqa: F401 (a fixture)
 from tests.browser.participant_pages import Walk
-from tests.browser.test_resuming import recruiter  # noqa: F401 (a fixture)
 from tests.integration.views.test_closing_map import collected  # noqa: F401 (a fixture)
 from tests.support.live_server import write_study
 

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arrivals import arrivals
-from benchmarks.backup_latency import latencies
-from benchmarks.file_damage import numbered, original
-from benchmarks.power_loss import cuts_under_load
+from benchmarks.reliability.arrivals import arrivals
+from benchmarks.reliability.backup_latency import latencies
+from benchmarks.reliability.file_damage import numbered, original
+from benchmarks.reliability.power_loss import cuts_under_load
+from benchmarks.reliability.shutdown import end_rounds
+from benchmarks.reliability.sustained_load import soak
 from benchmarks.server import words_study
-from benchmarks.shutdown import end_rounds
-from benchmarks.sustained_load import soak
 from benchmarks.tables import FOLDER
 
 BUILD = FOLDER.parent.parent / "build"

@@ -15,8 +15,8 @@ from lore_active.simulation.observers import gaussian_space
 from server.clock import now
 from server.report.report import report as make_report
 from server.study.workspace import open_study
+from tests.browser.monitor.test_map import BOXES, overlapping
 from tests.browser.monitor_pages import new_page
-from tests.browser.test_map import BOXES, overlapping
 from tests.support.fitted_studies import pictured_study, words
 from tests.support.report_study import collected
 

@@ -35,7 +35,7 @@ from lore_active.warmup import warm
 # Older commits have another name for it.
 SimulatedParticipants = next(value for name, value in vars(run).items() if name[:9] == "Simulated")
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parents[2]
 RANK = 3
 SIZES = ((50, 1400), (100, 5000), (200, 20_000), (500, 50_000))
 # Audits that lead up to the size, as in a study: one after every 8 % more answers.
@@ -127,7 +127,7 @@ def main() -> None:
         _measure(chosen.measure)
         return
 
-    from benchmarks.load import checked_out
+    from benchmarks.load.load import checked_out
     from benchmarks.tables import Page
 
     page = Page("learner", "Speed of the learner", "make bench-learner")

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.monitor_load import PASSWORD, monitor, signed_in
-from benchmarks.participants import Connection, form
+from benchmarks.load.monitor_load import PASSWORD, monitor, signed_in
+from benchmarks.load.participants import Connection, form
 from benchmarks.server import Serving, words_study
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.types import Floats

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import monitor
+from benchmarks.load import monitor
 from benchmarks.tables import Page
 from server.exports import log
 from server.report.report import report as make_report

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.endurance import (
+from benchmarks.reliability.endurance import (
     keeper,
     kept,
     run_arrivals,
@@ -22,9 +22,9 @@ from benchmarks.endurance import (
     run_endings,
     run_soak,
 )
-from benchmarks.process_kills import kill_cycles
+from benchmarks.reliability.process_kills import kill_cycles
+from benchmarks.reliability.sustained_load import runs
 from benchmarks.server import words_study
-from benchmarks.sustained_load import runs
 from benchmarks.tables import Page
 
 
@@ -282,10 +282,10 @@ def main() -> None:
     page = Page("reliability", title, "make bench-reliability")
     page.text(
         "Each part can be run alone and continues where it was interrupted: `python -m "
-        "benchmarks.endurance "
+        "benchmarks.reliability.endurance "
         "cuts`, `endings`, `backups`, `damage`, `arrivals` or `soak --minutes 60`; `python -m "
-        "benchmarks.reliability --page` writes this page from the stored results; sections that "
-        "were not measured again are kept."
+        "benchmarks.reliability.reliability --page` writes this page from the stored results; "
+        "sections that were not measured again are kept."
     )
     if done := kept("reliability"):
         tell_kills(page, done)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.collection import collected
 from benchmarks.server import words_study
+from benchmarks.speed.collection import collected
 from benchmarks.tables import Page
 from lore_active.questions.pool import AllQuestions, count_possible
 from lore_active.warmup import warm
