@@ -1,4 +1,4 @@
-"""How questions were selected and answers modelled, in the methods section of a report."""
+"""The methods section on question selection, the model and its number of dimensions."""
 
 from __future__ import annotations
 
