@@ -132,6 +132,8 @@ def _of_kinds() -> Iterator[str]:
     own = [name for name in answer_columns(Kind("rank", 8, 2)) if name not in ANSWERS]
     shown = [name for name in own if "_" not in name or name.endswith("_1")]
     yield from [
+        "### Answers to other kinds of questions",
+        "",
         "In studies of other kinds of questions, `answers.csv` has these columns instead of",
         "`left`, `right`, `side` and `chosen` (an `option_…` for each option, a `chosen_…` for",
         "each pick):",
