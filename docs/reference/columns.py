@@ -46,7 +46,7 @@ def columns() -> Iterator[str]:
     ]
     yield from table(
         ("on the monitor", "holds"),
-        ((f"`{one.name}`", one.description) for one in DOWNLOADS.values()),
+        ((f"`{download.name}`", download.description) for download in DOWNLOADS.values()),
     )
     yield from ["## csv", ""]
     items = tuple(ITEMS)

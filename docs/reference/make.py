@@ -58,7 +58,8 @@ def stages() -> Iterator[str]:
         "",
     ]
     rows = (
-        (f"**{one.name}**", one.when, one.headline, one.explanation, _shown(one)) for one in STAGES
+        (f"**{stage.name}**", stage.when, stage.headline, stage.explanation, _shown(stage))
+        for stage in STAGES
     )
     heads = ("stage", "recognised by", "headline", "explanation", "criteria shown")
     yield from table(heads, rows)
@@ -111,9 +112,14 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
     yield from [f"## {name}", "", "```", f"lore-active {name} {usage}", "```", ""]
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         yield from [" ".join(paragraph.split()), ""]
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    options = [
+        param for param in command.params if isinstance(param, click.Option) and not param.hidden
+    ]
     if options:
-        rows = [(_names(one, context), _default(one, context), _meaning(one)) for one in options]
+        rows = [
+            (_names(option, context), _default(option, context), _meaning(option))
+            for option in options
+        ]
         yield from table(("option", "default", "meaning"), rows)
 
 
@@ -178,7 +184,7 @@ def endpoints() -> Iterator[str]:
 def _rule(app: Flask, rule: Any) -> tuple[str, str, str, str, str]:
     view = app.view_functions[rule.endpoint]
     methods = ", ".join(sorted(rule.methods - {"HEAD", "OPTIONS"}))
-    who = ", ".join(ROLES[one] for one in getattr(view, "open_to", ("anybody",)))
+    who = ", ".join(ROLES[role] for role in getattr(view, "open_to", ("anybody",)))
     if rule.endpoint == "static":
         purpose = "Scripts, styles and icons."
     else:

@@ -242,7 +242,11 @@ class Learner:
         rng = np.random.default_rng([self.seed, self._asks, 1])
         draw, self._asks = self._asks, self._asks + 1
         history, model = self._history, self.model
-        out = history.out() if pending is None else sorted({history.index(one) for one in pending})
+        out = (
+            history.out()
+            if pending is None
+            else sorted({history.index(number) for number in pending})
+        )
         taken = history.taken(out, self.source.asks_again, participant)
         choose = self._chooser(n, self._selector_state(out, taken), rng)
         first = history.next_id

@@ -169,16 +169,16 @@ def further_dimensions(
     upward = [chain(False, number) for number in numbers]
     tests: list[FurtherDimension] = []
     for share, end in zip(shares, ends, strict=True):
-        for one in upward:
-            one.follow(end)
+        for upward_chain in upward:
+            upward_chain.follow(end)
         tests.append(_summary(share, upward, end, scales, 1))
         if decisive is not None and decisive.known(tests):
             break
     if decisive is None or decisive.claims(tests):
         scales = scales[: ends[len(tests) - 1] + 1]
         both = [*upward, *(chain(True, number) for number in numbers)]
-        for one in both:
-            one.follow(len(scales) - 1)
+        for each_chain in both:
+            each_chain.follow(len(scales) - 1)
         tests = [
             _summary(test.share, both, end, scales, 2)
             for test, end in zip(tests, ends, strict=False)

@@ -176,7 +176,7 @@ def _print_recommendation(found: Recommendation | None, as_json: bool) -> None:
         return
     others = ", ".join(
         f"{label} {hours:.1f} h"
-        for label, hours in sorted(found.hours.items(), key=lambda one: one[1])
+        for label, hours in sorted(found.hours.items(), key=lambda entry: entry[1])
     )
     click.echo(
         f"\nRecommended: {found.kind}. Mean of the median hours: {others}. Larger grids\n"

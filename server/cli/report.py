@@ -61,7 +61,7 @@ def command(
         made = make_report(database, study, now, pictures, with_names, simulated)
     written = _put(out, made.page)
     seconds = time.perf_counter() - begun
-    contents, items = made.found, made.items
+    contents, items = made.data, made.items
     if as_json:
         dimensions, accuracy = contents.shown["dimensions"], contents.shown["accuracy"]
         where = contents.shown["where"]

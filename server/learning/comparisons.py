@@ -16,7 +16,7 @@ from server.store.journal import CountedAnswer
 
 def trials_of(kind: Kind, answers: Iterable[CountedAnswer]) -> list[Trial]:
     """Return the comparisons of each answer."""
-    return [kind.comparisons(one.anchor, one.options, one.chosen) for one in answers]
+    return [kind.comparisons(answer.anchor, answer.options, answer.chosen) for answer in answers]
 
 
 def comparisons_of(

@@ -84,7 +84,7 @@ def test_it_carries_what_the_monitor_shows(desk, made):
 
 
 def test_the_methods_have_this_studys_numbers(desk, made):
-    words = dict(methods.paragraphs(made.found))
+    words = dict(methods.paragraphs(made.data))
     count = desk.rows("SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
                       "WHERE purpose <> 'practice'")[0][0]  # fmt: skip
     assert count == 200
@@ -106,7 +106,7 @@ def test_the_methods_have_this_studys_numbers(desk, made):
     assert "at least 48 answers" in words["Stopping rule"]
     assert "confidence of 0.975" in words["Stopping rule"]
     assert "The experimenter ended collection after 200 answers" in words["Outcome"]
-    share = made.found.shown["accuracy"]
+    share = made.data.shown["accuracy"]
     assert f"{100 * share['value']:.1f} % were predicted correctly" in words["Outcome"]
     assert (
         f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
@@ -118,18 +118,18 @@ def test_the_methods_have_this_studys_numbers(desk, made):
 
 
 def test_the_methods_state_the_audits_that_the_rule_needs(made):
-    stopping = made.found.study.settings.stopping
+    stopping = made.data.study.settings.stopping
     assert stopping.audits == 0
     for rule, audits in (("rank_settled", 5), ("smallest_dimension", 3)):
-        shown = made.found.shown | {"stopping": {"criteria": []}}
-        summary = replace(made.found.summary, rule=rule)
-        words = dict(methods.paragraphs(replace(made.found, summary=summary, shown=shown)))
+        shown = made.data.shown | {"stopping": {"criteria": []}}
+        summary = replace(made.data.summary, rule=rule)
+        words = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
         assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
 
 
 @pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])
 def test_whatever_the_text_cites_is_in_the_references_and_the_other_way_round(made, rule):
-    found = replace(made.found, summary=replace(made.found.summary, rule=rule))
+    found = replace(made.data, summary=replace(made.data.summary, rule=rule))
     text = " ".join(words for _, words in methods.paragraphs(found))
     named = set(re.findall(r"(\w+)(?: et al\.| & \w+)?,? (?:et al\., )?(19\d\d|20\d\d)", text))
     references = cited("fisher", rule)
@@ -150,7 +150,7 @@ def test_every_selector_has_a_description_and_references(selector):
 
 
 def test_the_map_over_time_ends_with_the_newest_and_stays_small(made):
-    snapshots = made.found.snapshots
+    snapshots = made.data.snapshots
     answers = [one["answers"] for one in snapshots]
     assert answers == sorted(set(answers))
     assert 3 <= len(snapshots) <= 16
