@@ -93,9 +93,9 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
     seconds = {work: 0.5, "select": 0.1}
     journal.add_step(c, Step(fit, now, seq, seq, 0, work, 50, (), fit, "", seconds))
     evidence = [
-        {"rank": one, "lam": 0.01, "temperature": 1.0, "loss": 0.5, "accuracy": 0.75,
-         "difference": 0.01 * abs(one - rank), "error": 0.002}
-        for one in range(11)
+        {"rank": number, "lam": 0.01, "temperature": 1.0, "loss": 0.5, "accuracy": 0.75,
+         "difference": 0.01 * abs(number - rank), "error": 0.002}
+        for number in range(11)
     ]  # fmt: skip
     summary = {
         "spectrum": rng.random(rank).tolist(),

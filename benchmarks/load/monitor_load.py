@@ -98,8 +98,8 @@ async def run(
         for number in range(participants)
     ]
     tasks += [
-        asyncio.create_task(monitor(address, cookie, looking, seen, end, EVERY * one / monitors))
-        for one in range(monitors)
+        asyncio.create_task(monitor(address, cookie, looking, seen, end, EVERY * number / monitors))
+        for number in range(monitors)
     ]
     await asyncio.sleep(12)
     for turn in range(2 * rounds):
@@ -114,9 +114,9 @@ async def run(
               f"{1000 * np.percentile(current.seconds, 99):.1f} ms", flush=True)  # fmt: skip
     end.set()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for one in tallies.values():
-        one.errors = current.errors
-    return {watched: (one, len(seen)) for watched, one in tallies.items()}
+    for tally in tallies.values():
+        tally.errors = current.errors
+    return {watched: (tally, len(seen)) for watched, tally in tallies.items()}
 
 
 def compared(participants: int, seconds: float, rounds: int, monitors: int) -> list[list[object]]:

@@ -126,9 +126,9 @@ def latencies(answers: int, rounds: int) -> dict[str, Any]:
                 ended = time.perf_counter()
                 took.append(ended - halfway)
                 most_log = max(most_log, (folder / "study.db-wal").stat().st_size)
-                times = [one for participant in participants for one in list(participant.times)]
-                alone += [one[1] for one in times if begun < one[0] < halfway - one[1]]
-                beside += [one[1] for one in times if halfway < one[0] < ended]
+                times = [time_ for participant in participants for time_ in list(participant.times)]
+                alone += [time_[1] for time_ in times if begun < time_[0] < halfway - time_[1]]
+                beside += [time_[1] for time_ in times if halfway < time_[0] < ended]
             stop.set()
             for participant in participants:
                 participant.join(30)

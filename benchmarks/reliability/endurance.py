@@ -42,7 +42,7 @@ def kept(name: str) -> list[dict[str, Any]]:
 
 def run_soak(minutes: float, rate: int, note: str = "") -> None:
     """One run from beginning to end: what should be flat cannot be put together from parts."""
-    if any(one.get("minutes", 0) >= minutes for one in kept("soak")):
+    if any(record.get("minutes", 0) >= minutes for record in kept("soak")):
         return
     keep = keeper("soak")
     keep({**soak(minutes, rate, keep), "note": note})
@@ -51,20 +51,20 @@ def run_soak(minutes: float, rate: int, note: str = "") -> None:
 def run_cuts(cuts: int, each: int) -> None:
     """What is missing, copy by copy."""
     keep = keeper("cuts")
-    while (done := sum(one["cuts"] for one in kept("cuts"))) < cuts:
+    while (done := sum(record["cuts"] for record in kept("cuts"))) < cuts:
         for one in cuts_under_load(min(5, (cuts - done) // each or 1), each, seed=1 + done):
             keep(one)
 
 
 def run_arrivals(participants: int, seconds: float) -> None:
     """Once."""
-    if not any(one["participants"] >= participants for one in kept("arrivals")):
+    if not any(record["participants"] >= participants for record in kept("arrivals")):
         keeper("arrivals")(arrivals(participants, seconds))
 
 
 def run_endings(rounds: int, each: int, visitors: int) -> None:
     """What is missing, some rounds on a fresh study each time."""
-    while (done := sum(one["rounds"] for one in kept("endings"))) < rounds:
+    while (done := sum(record["rounds"] for record in kept("endings"))) < rounds:
         with tempfile.TemporaryDirectory() as home:
             folder = words_study(Path(home) / "words", 30)
             found = end_rounds(folder, min(each, rounds - done), visitors, 1 + done)
@@ -73,7 +73,7 @@ def run_endings(rounds: int, each: int, visitors: int) -> None:
 
 def run_backups(answers: int, rounds: int) -> None:
     """Once."""
-    if not any(one["answers"] >= answers for one in kept("backups")):
+    if not any(record["answers"] >= answers for record in kept("backups")):
         keeper("backups")(latencies(answers, rounds))
 
 

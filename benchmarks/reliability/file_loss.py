@@ -39,7 +39,9 @@ class Load:
 
     def acknowledged(self) -> set[str]:
         """The questions whose answers were acknowledged."""
-        return {token for one in self.participants for token in list(one.acknowledged)}
+        return {
+            token for participant in self.participants for token in list(participant.acknowledged)
+        }
 
 
 @contextmanager
@@ -52,13 +54,13 @@ def under_load(folder: Path) -> Iterator[Load]:
         for number in range(CLIENTS):
             participants.append(Client(address, folder.name, f"p{number}", stop, pause=0.02))
             participants[-1].start()
-        wait_until(lambda: all(len(one.acknowledged) > 5 for one in participants))
+        wait_until(lambda: all(len(participant.acknowledged) > 5 for participant in participants))
         yield Load(server, address, participants)
     finally:
         stop.set()
         server.stop()
-        for one in participants:
-            one.join(30)
+        for participant in participants:
+            participant.join(30)
 
 
 def page(address: str) -> tuple[int, str]:
@@ -73,9 +75,9 @@ def page(address: str) -> tuple[int, str]:
 def health(address: str) -> dict[str, Any]:
     """What one of the web processes says about the study."""
     status, text = page(f"{address}/health")
-    told: dict[str, Any] = json.loads(text)["studies"][0]
-    assert status == (200 if told["writer"] == "ok" else 503)
-    return told
+    report: dict[str, Any] = json.loads(text)["studies"][0]
+    assert status == (200 if report["writer"] == "ok" else 503)
+    return report
 
 
 def answered(path: Path) -> set[str]:
@@ -126,7 +128,9 @@ def loss(harm: Callable[[Path], None], seconds: float) -> dict[str, Any]:
             time.sleep(seconds)
             harm(folder)
             began = time.monotonic()
-            wait_until(lambda: all(one.browser.status == 503 for one in load.participants))
+            wait_until(
+                lambda: all(participant.browser.status == 503 for participant in load.participants)
+            )
             noticed = load.acknowledged()
             wait_until(lambda: any("rescued-" in line for line in load.server.lines))
             took = time.monotonic() - began
@@ -214,9 +218,12 @@ def main() -> None:
             [
                 name,
                 len(done),
-                *(sum(one[what] for one in done) for what in ("acknowledged", "later", "lost")),
-                ", ".join(sorted({str(one["code"]) for one in done})),
-                f"{max(one['seconds'] for one in done):.1f}",
+                *(
+                    sum(record[what] for record in done)
+                    for what in ("acknowledged", "later", "lost")
+                ),
+                ", ".join(sorted({str(record["code"]) for record in done})),
+                f"{max(record['seconds'] for record in done):.1f}",
             ]
         )
     names = (

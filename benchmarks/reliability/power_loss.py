@@ -162,7 +162,9 @@ def _live_copies(home: Path, copies: int, rng: np.random.Generator) -> list[Copy
             participant.start()
 
         def acknowledged() -> frozenset[str]:
-            return frozenset(token for one in participants for token in list(one.acknowledged))
+            return frozenset(
+                token for participant in participants for token in list(participant.acknowledged)
+            )
 
         for number in range(copies):
             more = len(acknowledged()) + int(rng.integers(50, 300))

@@ -155,7 +155,7 @@ def rebuilds(folder: Path) -> bool:
         "    print(Worker(database, study, now, time.perf_counter).last.hash)"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, env=environment
     )
-    return told.returncode == 0 and told.stdout.strip() == last_step(folder)
+    return result.returncode == 0 and result.stdout.strip() == last_step(folder)

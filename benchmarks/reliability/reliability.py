@@ -30,7 +30,7 @@ from benchmarks.tables import Page
 
 def run_kills(cycles: int, each: int) -> None:
     """What is missing in rounds of kills, each on a fresh study."""
-    while sum(one["cycles"] for one in kept("reliability")) < cycles:
+    while sum(record["cycles"] for record in kept("reliability")) < cycles:
         with tempfile.TemporaryDirectory() as home:
             folder = words_study(Path(home) / "words", 30)
             damage = kill_cycles(folder, each, 8, lambda say: print(say, file=sys.stderr))
@@ -46,9 +46,9 @@ def tell_kills(page: Page, done: list[dict[str, Any]]) -> None:
         "is looked up in the database."
     )
     names = ("cycles", "kills", "acknowledged", "lost", "doubled", "refused")
-    rows: list[list[object]] = [[name, sum(one[name] for one in done)] for name in names]
-    rows.append(["integrity check", ", ".join(sorted({one["integrity"] for one in done}))])
-    rebuilt = sum(one["rebuilt"] for one in done)
+    rows: list[list[object]] = [[name, sum(record[name] for record in done)] for name in names]
+    rows.append(["integrity check", ", ".join(sorted({record["integrity"] for record in done}))])
+    rebuilt = sum(record["rebuilt"] for record in done)
     rows.append(["rebuilt to the published hash", f"{rebuilt} of {len(done)}"])
     page.table(["", "total"], rows)
 
@@ -68,17 +68,20 @@ def tell_cuts(page: Page, done: list[dict[str, Any]]) -> None:
         "has, "
         "was on disk before and cannot be cut off by a loss of power."
     )
-    cuts = sum(one["cuts"] for one in done)
-    problems = [problem for one in done for problem in one["problems"]]
-    answers = [one["answers"] for one in done]
+    cuts = sum(record["cuts"] for record in done)
+    problems = [problem for record in done for problem in record["problems"]]
+    answers = [record["answers"] for record in done]
     page.table(
         ["", "total"],
         [
             ["places", cuts],
             ["copies", len(done)],
             ["answers in a copy", f"{min(answers)} to {max(answers)}"],
-            ["places that lost answers", sum(one["shorter"] for one in done)],
-            ["acknowledged answers missing from a whole copy", sum(one["lost"] for one in done)],
+            ["places that lost answers", sum(record["shorter"] for record in done)],
+            [
+                "acknowledged answers missing from a whole copy",
+                sum(record["lost"] for record in done),
+            ],
             ["not valid", len(problems)],
         ],
     )
@@ -95,18 +98,18 @@ def tell_soak(page: Page, taken: list[dict[str, Any]], ended: dict[str, Any]) ->
         "by others, a monitor open all the time (at one of the two web processes), and the worker "
         "learning at the same time. Samples every "
         "ten seconds. The load of the machine (two cores) was "
-        f"{np.mean([one['load'] for one in taken]):.0f} on average, so times are not those of an "
-        "idle machine."
+        f"{np.mean([record['load'] for record in taken]):.0f} on average, so times are not those "
+        "of an idle machine."
     )
     rows: list[list[object]] = [
         ["answers acknowledged", answers],
         ["participants who finished", taken[-1]["finished"]],
         ["errors", taken[-1]["errors"]],
-        ["write-ahead log, largest", f"{max(one['wal_most'] for one in taken):.1f} MB"],
+        ["write-ahead log, largest", f"{max(record['wal_most'] for record in taken):.1f} MB"],
         ["database at the end", f"{taken[-1]['database']:.0f} MB"],
-        ["answer, median of p50", f"{np.median([one['p50_ms'] for one in taken]):.0f} ms"],
-        ["answer, median of p99", f"{np.median([one['p99_ms'] for one in taken]):.0f} ms"],
-        ["answers behind, most", max(one["behind"] for one in taken)],
+        ["answer, median of p50", f"{np.median([record['p50_ms'] for record in taken]):.0f} ms"],
+        ["answer, median of p99", f"{np.median([record['p99_ms'] for record in taken]):.0f} ms"],
+        ["answers behind, most", max(record["behind"] for record in taken)],
         ["acknowledged but not stored", max(0, answers - ended["stored"])],
         ["worker restarts", ended["restarts"]],
         ["integrity check", ended["integrity"]],
@@ -130,7 +133,7 @@ def _usage(taken: list[dict[str, Any]], kind: str) -> list[object]:
         width = max(1, len(taken) // 20)
         at = int(share * (len(taken) - 1))
         some = taken[max(0, at - width) : at + width + 1]
-        known = [one["processes"].get(kind, {}).get(what, math.nan) for one in some]
+        known = [record["processes"].get(kind, {}).get(what, math.nan) for record in some]
         return float(np.mean(known))
 
     places = (0.1, 0.5, 1.0)
@@ -183,19 +186,22 @@ def tell_endings(page: Page, done: list[dict[str, Any]]) -> None:
         "Acknowledged answers are then looked up in the database. A request is dropped if its "
         "connection was made and then closed or reset without a response."
     )
-    dropped = sum(sum(one["dropped"].values()) for one in done)
-    codes = {code for one in done for code in one["codes"]}
+    dropped = sum(sum(record["dropped"].values()) for record in done)
+    codes = {code for record in done for code in record["codes"]}
     page.table(
         ["", "total"],
         [
-            ["rounds", sum(one["rounds"] for one in done)],
-            ["answers acknowledged", sum(one["acknowledged"] for one in done)],
-            ["acknowledged and not stored", sum(one["lost"] for one in done)],
+            ["rounds", sum(record["rounds"] for record in done)],
+            ["answers acknowledged", sum(record["acknowledged"] for record in done)],
+            ["acknowledged and not stored", sum(record["lost"] for record in done)],
             ["requests dropped without a response", dropped],
-            ["requests told 503", sum(one["unavailable"] for one in done)],
-            ["connections refused (each client's last)", sum(one["turned_away"] for one in done)],
+            ["requests told 503", sum(record["unavailable"] for record in done)],
+            [
+                "connections refused (each client's last)",
+                sum(record["turned_away"] for record in done),
+            ],
             ["exit codes", ", ".join(sorted(codes))],
-            ["slowest end", f"{max(one['slowest_seconds'] for one in done):.1f} s"],
+            ["slowest end", f"{max(record['slowest_seconds'] for record in done):.1f} s"],
         ],
     )
 
@@ -234,15 +240,17 @@ def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
     )
 
     def row(what: str, some: list[dict[str, Any]]) -> list[object]:
-        shares = sorted(100 * one["recovered"] / one["answers"] for one in some)
-        whole = sum(one["recovered"] == one["answers"] for one in some)
+        shares = sorted(100 * record["recovered"] / record["answers"] for record in some)
+        whole = sum(record["recovered"] == record["answers"] for record in some)
         middle = float(np.median(shares))
         return [what, len(some), whole, f"{middle:.1f} %", f"{shares[0]:.1f} %"]
 
     groups: list[list[object]] = []
     for backup in (True, False):
         for file in ("study.db", "study.db-wal"):
-            some = [one for one in done if one["backup"] == backup and one["file"] == file]
+            some = [
+                record for record in done if record["backup"] == backup and record["file"] == file
+            ]
             if some:
                 groups.append(row(f"{file}, {'with' if backup else 'without'} a backup", some))
     page.table(["damaged", "times", "all answers back", "median", "least"], groups)
@@ -250,7 +258,7 @@ def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
         ["", "total"],
         [
             ["studies damaged", len(done)],
-            ["errors", sum(bool(one["error"]) for one in done)],
+            ["errors", sum(bool(record["error"]) for record in done)],
             ["false reports that nothing is missing", _times(done, "false_nothing")],
             ["answers missing without being reported", _times(done, "unnamed")],
             ["answers that were never given", _times(done, "invented")],
@@ -260,7 +268,7 @@ def tell_damage(page: Page, done: list[dict[str, Any]]) -> None:
 
 
 def _times(done: list[dict[str, Any]], what: str) -> int:
-    return sum(int(one[what]) for one in done)
+    return sum(int(record[what]) for record in done)
 
 
 def main() -> None:

@@ -166,11 +166,11 @@ def _add(found: Ended, folder: Path, participants: list[Visitor]) -> None:
         )
     }
     connection.close()
-    acknowledged = {token for one in participants for token in one.acknowledged}
+    acknowledged = {token for participant in participants for token in participant.acknowledged}
     found.rounds += 1
     found.acknowledged += len(acknowledged)
     found.lost += len(acknowledged - stored)
-    found.unavailable += sum(one.unavailable for one in participants)
-    found.turned_away += sum(one.turned_away for one in participants)
-    for one in participants:
-        found.dropped.update(one.dropped)
+    found.unavailable += sum(participant.unavailable for participant in participants)
+    found.turned_away += sum(participant.turned_away for participant in participants)
+    for participant in participants:
+        found.dropped.update(participant.dropped)

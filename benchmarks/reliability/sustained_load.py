@@ -215,19 +215,21 @@ def soak(minutes: float, rate: int, keep: Callable[[dict[str, Any]], None]) -> d
         "stored": stored,
         "restarts": restarts,
         "integrity": integrity,
-        "errors": sorted({f"{one} ({crowd.errors.count(one)} times)" for one in crowd.errors}),
+        "errors": sorted(
+            {f"{error} ({crowd.errors.count(error)} times)" for error in crowd.errors}
+        ),
     }
 
 
 def runs(kept: list[dict[str, Any]]) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
     """(samples, what came of it) of every run that was finished: each starts at minute 0."""
     found, taken = [], []
-    for one in kept:
-        if "minute" not in one:
-            found.append((taken, one))
+    for record in kept:
+        if "minute" not in record:
+            found.append((taken, record))
             taken = []
-        elif taken and one["minute"] < taken[-1]["minute"]:
-            taken = [one]
+        elif taken and record["minute"] < taken[-1]["minute"]:
+            taken = [record]
         else:
-            taken.append(one)
+            taken.append(record)
     return found

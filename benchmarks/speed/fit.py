@@ -241,14 +241,14 @@ def memory(page: Page) -> None:
         for items, count in ((50, 5880), (448, 118_263), (100, 1_000_000), (2000, 1_000_000)):
             answers, _ = problem(items, count, 3)
             np.save(file, answers)
-            told = subprocess.run(
+            result = subprocess.run(
                 [sys.executable, "-c", CHILD, str(file), str(items)],
                 capture_output=True,
                 text=True,
                 check=True,
             )
             own = answers.nbytes / 2**20
-            extra = int(told.stdout) / 2**10
+            extra = int(result.stdout) / 2**10
             rows.append([items, f"{count:,}", f"{own:.1f}", f"{extra:.1f}", f"{4 * own + 50:.1f}"])
     page.text(
         "## Memory\n\nIncrease of the process's peak memory by a fit, in MiB, each measured in a "

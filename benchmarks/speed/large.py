@@ -105,17 +105,17 @@ def fits(page: Page) -> None:
             ("`LORE`, λ = 0.01, again", ROOT, LORE),
             ("`LORECV`", ROOT, LORECV),
         ):
-            told = json.loads(run(FIT.format(model=model, items=ITEMS), tree, answers, test))
+            report = json.loads(run(FIT.format(model=model, items=ITEMS), tree, answers, test))
             rows.append(
                 [
                     name,
-                    f"{told['cpu']:.1f}",
-                    f"{told['seconds']:.0f}",
-                    f"{told['objective']:.6f}",
-                    f"{told['megabytes']:.0f}",
-                    f"{told['lam']:g}",
-                    told["rank"],
-                    f"{100 * told['accuracy']:.1f}",
+                    f"{report['cpu']:.1f}",
+                    f"{report['seconds']:.0f}",
+                    f"{report['objective']:.6f}",
+                    f"{report['megabytes']:.0f}",
+                    f"{report['lam']:g}",
+                    report["rank"],
+                    f"{100 * report['accuracy']:.1f}",
                 ]
             )
             print(rows[-1], flush=True)

@@ -165,7 +165,7 @@ def main() -> None:
     page.text("## Bytes of a first load")
     first = costs["colours"].first
     parts = [(name, sent, unpacked) for name, (sent, unpacked) in first.items()]
-    total = ("**all**", sum(one[1] for one in parts), sum(one[2] for one in parts))
+    total = ("**all**", sum(part[1] for part in parts), sum(part[2] for part in parts))
     page.table(("part", "as sent", "unpacked"), [*parts, total])
     page.write()
 

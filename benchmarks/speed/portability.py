@@ -56,14 +56,14 @@ def measured() -> dict[str, dict[str, float]]:
 
 def run(choice: str) -> dict[str, dict[str, float]]:
     environment = {**os.environ, "LORE_ACTIVE_INSTRUCTION_SET": choice, "OPENBLAS_NUM_THREADS": "1"}
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "benchmarks.speed.portability", "measure"],
         capture_output=True,
         text=True,
         check=True,
         env=environment,
     )
-    return json.loads(told.stdout)
+    return json.loads(result.stdout)
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def main() -> None:
     rows = []
     for size in runs["native"][0]:
         least = {
-            choice: {work: min(one[size][work] for one in taken) for work in WORK}
+            choice: {work: min(record[size][work] for record in taken) for work in WORK}
             for choice, taken in runs.items()
         }
         ratios = (least["portable"][work] / least["native"][work] for work in WORK)

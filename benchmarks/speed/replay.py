@@ -46,13 +46,13 @@ print(json.dumps({"code": code or 0, "wall": time.perf_counter() - begun,
 
 def measured(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a command with --json prints, and what it took in a process of its own."""
-    told = subprocess.run(
-        [sys.executable, "-c", MEASURED, *(str(one) for one in arguments), "--json"],
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURED, *(str(argument) for argument in arguments), "--json"],
         capture_output=True,
         text=True,
     )
-    assert told.returncode == 0, told.stderr
-    printed, took = (json.loads(line) for line in told.stdout.strip().splitlines())
+    assert result.returncode == 0, result.stderr
+    printed, took = (json.loads(line) for line in result.stdout.strip().splitlines())
     return printed, took
 
 
@@ -156,9 +156,9 @@ def export_table(page: Page, home: Path, sizes: list[int]) -> None:
         folder = big_study(home / f"big{answers}", answers)
         for name in ("csv", "log", "triplettools", "cblearn", "psych-ds"):
             begun = time.perf_counter()
-            told, took = measured("export", folder, "--format", name, "--out", home / name)
+            report, took = measured("export", folder, "--format", name, "--out", home / name)
             assert took["code"] == 0
-            size = sum(Path(file).stat().st_size for file in told["files"])
+            size = sum(Path(file).stat().st_size for file in report["files"])
             rows.append(
                 [
                     f"{answers:,}",

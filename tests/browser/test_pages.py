@@ -57,9 +57,9 @@ def test_no_other_server_is_contacted_and_nothing_is_revealed(window, chromium, 
             walk.step()
         assert walk.complaints == [], "not one violation of the content security policy"
         assert all(url.startswith(server.address) for url in seen if url.startswith("http"))
-        told = "\n".join([*pages, *seen])
-        leaks = [name for name in files if name in told or name.partition(".")[0] in told]
-        assert not leaks and "secret" not in told, "neither keys nor names of files"
+        texts = "\n".join([*pages, *seen])
+        leaks = [name for name in files if name in texts or name.partition(".")[0] in texts]
+        assert not leaks and "secret" not in texts, "neither keys nor names of files"
 
 
 def test_headers(serve, tmp_path):

@@ -93,9 +93,9 @@ def overlapping(boxes, slack=0.5):
 def outside(boxes, frame):
     left, top, right, bottom = frame
     return [
-        one
-        for one in boxes
-        if one[0] < left - 1 or one[1] < top - 1 or one[2] > right + 1 or one[3] > bottom + 1
+        box
+        for box in boxes
+        if box[0] < left - 1 or box[1] < top - 1 or box[2] > right + 1 or box[3] > bottom + 1
     ]
 
 
@@ -143,7 +143,7 @@ def test_images_do_not_cover_each_other_and_keep_a_mark(chromium, server):
     unit = np.ptp(xy[:, 0]) / np.ptp(positions[:, 0])
     np.testing.assert_allclose(np.ptp(xy[:, 1]), unit * np.ptp(positions[:, 1]), rtol=1e-3)
     # An image that had to move shows where it belongs.
-    middles = np.array([[(one[0] + one[2]) / 2, (one[1] + one[3]) / 2] for one in boxes])
+    middles = np.array([[(box[0] + box[2]) / 2, (box[1] + box[3]) / 2] for box in boxes])
     frame = frame_of(page, "svg.map")
     moved = np.hypot(*(middles - xy - frame[:2]).T) > 5
     pins = place.evaluate(
@@ -248,14 +248,14 @@ def saved(page, kind):
 
 def assert_self_contained(text):
     tree = ET.fromstring(text)
-    for one in tree.iter():
-        assert "class" not in one.attrib
-        assert "var(" not in " ".join(one.attrib.values())
-        for name, value in one.attrib.items():
+    for element in tree.iter():
+        assert "class" not in element.attrib
+        assert "var(" not in " ".join(element.attrib.values())
+        for name, value in element.attrib.items():
             if name.endswith("href"):
                 assert value.startswith("data:image/")
-        if one.tag == f"{SVG}text":
-            assert float(one.get("textLength")) > 0
+        if element.tag == f"{SVG}text":
+            assert float(element.get("textLength")) > 0
     return tree
 
 

@@ -29,7 +29,7 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
     page = monitor(chromium, server.address, folder.name, viewport={"width": 1366, "height": 768})
     assert_shows(page, stage, found)
     # Ticked is what is met, and nothing that makes no sense at this stage is there to be ticked.
-    met = [one.passed for one in found.criteria]
+    met = [criterion.passed for criterion in found.criteria]
     expect(page.locator("#criteria li.met")).to_have_count(sum(met))
     expect(page.locator("#criteria li.open")).to_have_count(len(met) - sum(met))
     # Beside the headline stands one accuracy, that of the map; without one there is none.
@@ -67,5 +67,5 @@ def assert_shows(page, stage, found):
 def _rank(found):
     names = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
     # Where the number wavers, the newest is one of those named.
-    return re.compile("|".join(names[one] for one in re.findall(r"\w+", found.methods.lower())
-                               if one in names))  # fmt: skip
+    return re.compile("|".join(names[match] for match in re.findall(r"\w+", found.methods.lower())
+                               if match in names))  # fmt: skip

@@ -59,7 +59,11 @@ def go(window, address) -> Walk:
     assert walk.axe() == []
     html = walk.page.locator("html")
     assert html.get_attribute("lang") == "de" and html.get_attribute("dir") == "ltr"
-    assert [one for one in walk.complaints if "404" not in one and "400" not in one] == []
+    assert [
+        complaint
+        for complaint in walk.complaints
+        if "404" not in complaint and "400" not in complaint
+    ] == []
     return walk
 
 
@@ -70,7 +74,7 @@ def test_entries(window, study, entry):
     expect(walk.page.get_by_role("heading", name="Bevor es losgeht")).to_be_visible()
     ((stored, external),) = rows(study, "words", "SELECT entry, external FROM participants")
     assert json.loads(stored) == entry
-    named = next((one for one in entry if one.lower().endswith(("id", "label"))), None)
+    named = next((name for name in entry if name.lower().endswith(("id", "label"))), None)
     assert external == (f"{named}={entry[named]}" if named else None)
 
 

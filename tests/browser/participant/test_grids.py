@@ -149,21 +149,21 @@ def test_a_whole_session(window, serve, tmp_path, kind, way):
     assert seen[:4] == ["consent", "instructions", "practice", "practice_feedback"]
     found = stored(server)
     if kind == "choose":
-        assert [sorted(one) for one in found] == [sorted(one) for one in given]
+        assert [sorted(finding) for finding in found] == [sorted(answer) for answer in given]
     else:
         assert found == given
     assert walk.complaints == []
     pointer = {"keys": "key"}.get(way, way)
-    for number, one in enumerate(timings(server)):
-        assert one["pointer"] == pointer and one["rt_ms"] >= 200
+    for number, timing in enumerate(timings(server)):
+        assert timing["pointer"] == pointer and timing["rt_ms"] >= 200
         if kind not in SEVERAL:
-            assert "clicks" not in one
+            assert "clicks" not in timing
             continue
         # The second answer was changed: a choice, its undoing, and what was then chosen.
         picks = 3 if kind == "rank" else 2
-        assert len(one["clicks"]) == picks + (2 if number == 1 else 0)
-        times = [ms for _, ms in one["clicks"]]
-        assert times == sorted(times) and times[0] >= 200 and times[-1] <= one["rt_ms"]
+        assert len(timing["clicks"]) == picks + (2 if number == 1 else 0)
+        times = [ms for _, ms in timing["clicks"]]
+        assert times == sorted(times) and times[0] >= 200 and times[-1] <= timing["rt_ms"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,7 +197,7 @@ def test_a_whole_session_with_scripts_off(window, serve, tmp_path, kind):
             expect(page.locator("[data-chosen]")).to_have_count(pick)
     found = stored(server)
     if kind == "choose":
-        assert [sorted(one) for one in found] == [sorted(one) for one in given]
+        assert [sorted(finding) for finding in found] == [sorted(answer) for answer in given]
     else:
         assert found == given
     assert len(found) == 4

@@ -52,7 +52,7 @@ def test_everything_is_played_once_by_keyboard_then_answered(window, serve, tmp_
     walk.page.keyboard.press("ArrowRight")
     expect(walk.page.get_by_text("2 of 3", exact=True)).to_be_visible()
     found = [json.loads(row[0]) for row in rows(server, "media", TIMINGS)]
-    assert [one["played"] for one in found] == [{"anchor": 1, "left": 1, "right": 1}]
+    assert [finding["played"] for finding in found] == [{"anchor": 1, "left": 1, "right": 1}]
     assert walk.complaints == []
 
 

@@ -61,7 +61,7 @@ def test_response_times_are_true_to_20_ms(window, serve, tmp_path, kind):
     assert errors[3] <= 20, f"{measured} measured, {truths} true"
     served = server.studies["study"]
     shown = json.loads(Feed(served.database, served.study, served.service.clock).update(True).plain)
-    assert [one["implausible"] for one in shown["participants"]["rows"]] == [0.0]
+    assert [row["implausible"] for row in shown["participants"]["rows"]] == [0.0]
 
 
 def test_real_keys_are_timed_by_when_they_were_pressed(window, serve, tmp_path):

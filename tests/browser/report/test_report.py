@@ -65,7 +65,7 @@ def opened(chromium, file, **options):
 
 def assert_quiet(page):
     assert page.heard == []
-    asked = [one for one in page.asked if not one.startswith("data:")]
+    asked = [question for question in page.asked if not question.startswith("data:")]
     assert len(asked) == 1
     assert asked[0].startswith("file://")
 
@@ -82,8 +82,8 @@ def test_it_is_drawn_and_valid_in_every_window(chromium, file, window):
     expect(page.locator("svg.map ellipse")).to_have_count(12)
     expect(page.locator("#criteria li")).to_have_count(6)
     expect(page.locator(".axis")).to_have_count(dimensions(file.parent))
-    for one in page.locator("summary").all():
-        one.click()
+    for element in page.locator("summary").all():
+        element.click()
     page.locator("#item").select_option("3")
     expect(page.locator("#inspector h3")).to_contain_text("</script>")
     assert_sound(page)

@@ -274,11 +274,11 @@ audits = 60
 
 
 def lore_active(*arguments):
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300
     )
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -376,8 +376,10 @@ def test_every_output_shows_the_same_counts(ended, tmp_path):
 
 
 def test_every_export_counts_the_same(ended, tmp_path):
-    told = json.loads(lore_active("export", ended, "--format", "all", "--out", tmp_path, "--json"))
-    counts = told["counts"]
+    report = json.loads(
+        lore_active("export", ended, "--format", "all", "--out", tmp_path, "--json")
+    )
+    counts = report["counts"]
     own = counts["fitted"] - counts["imported"]
 
     def read(name):

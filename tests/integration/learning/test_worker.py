@@ -68,12 +68,12 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
         "q.options ->> (a.chosen ->> 0 = q.options ->> 0), q.participant FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch') ORDER BY a.seq"
     )
-    told = [
-        (one.question, one.anchor, one.nearer, one.farther, int(one.participant))
-        for one in worker.learner.answers
+    answered = [
+        (answer.question, answer.anchor, answer.nearer, answer.farther, int(answer.participant))
+        for answer in worker.learner.answers
     ]
-    assert told == rows
-    assert len(told) > 100
+    assert answered == rows
+    assert len(answered) > 100
 
 
 def test_restarted_from_snapshot_or_journal_it_is_the_same_to_the_bit(desk):
@@ -129,13 +129,15 @@ def test_each_question_has_one_id_and_is_displayed_as_it_was_drawn(desk):
         "SELECT id, anchor, options ->> 0, options ->> 1, origin FROM queries "
         "WHERE purpose <> 'catch' ORDER BY id"
     )
-    known = sorted(worker.learner.questions, key=lambda one: one.id)
+    known = sorted(worker.learner.questions, key=lambda question: question.id)
     assert [(one.id, one.anchor, one.left, one.right) for one in known] == [
-        one[:4] for one in stored if one[0] <= worker.last.up_to_question or one[4] == "learner"
+        record[:4]
+        for record in stored
+        if record[0] <= worker.last.up_to_question or record[4] == "learner"
     ]
     assert desk.rows("SELECT count(*) FROM queries WHERE learner IS NOT NULL") == [(0,)]
     # Options are drawn in either order.
-    selected = [one for one in stored if one[4] == "learner"]
+    selected = [record for record in stored if record[4] == "learner"]
     assert 0.4 < sum(left < right for _, _, left, right, _ in selected) / len(selected) < 0.6
     ((between,),) = desk.rows(
         "SELECT count(*) FROM steps s JOIN queries own ON own.id > s.up_to_query "

@@ -113,7 +113,7 @@ def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     collect(desk, worker, 10)
     assert desk.worker().last == worker.last
     found = verify(desk.database, desk.study, time.perf_counter).mismatches
-    assert [(one.table, one.row, one.step) for one in found] == [
+    assert [(finding.table, finding.row, finding.step) for finding in found] == [
         ("queries", question, None),
         ("answers", neither, None),
     ]
@@ -136,7 +136,7 @@ def left_out(desk):
     """What was left out, in order: (question or answer, number)."""
     rows = desk.rows("SELECT detail FROM events WHERE kind = 'quarantine' ORDER BY id")
     details = [json.loads(detail) for (detail,) in rows]
-    return [next((k, v) for k, v in one.items() if k != "reason") for one in details]
+    return [next((k, v) for k, v in detail.items() if k != "reason") for detail in details]
 
 
 def test_a_damaged_snapshot_is_rebuilt(desk, caplog):

@@ -41,7 +41,11 @@ CLEAR = Progress(40, 350, 40, RULED_OUT, wilson(80, 100))
 
 
 def further(progress, rule=RULE):
-    return next(one for one in rule.decide(progress).criteria if one.name == "further_dimension")
+    return next(
+        criterion
+        for criterion in rule.decide(progress).criteria
+        if criterion.name == "further_dimension"
+    )
 
 
 def test_stops_once_two_tests_together_rule_a_further_dimension_out():
