@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,32 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.collection import START
-from lore_active.simulation.observers import ObserverNoise, gaussian_space
-from server.collection.service import Service
-from server.learning.worker import Worker
+from benchmarks.speed.collection import START, collecting
 from server.maintenance.recovery import NotNeeded, put_in_place, recovered
 from server.store.recovery import backups
 from server.store.sqlite.connection import for_reading
 from server.study.loading import load
 from server.study.workspace import open_study
-from tests.support.simulated_participants import SimulatedParticipant
 
 PAGE = 4096
-ITEMS, TOGETHER, ANSWER_MS = 20, 20, 200
-SETTINGS = """title = "Words"
-seed = 1
-[session]
-trials = {trials}
-rush_ms = 0
-practice = 1
-break_every = 0
-feedback = false
-[budget]
-answers = 10000000
-[stopping]
-min_answers = 9000000
-"""
+ITEMS = 20
 Answers = dict[int, tuple[Any, ...]]
 
 
@@ -53,42 +35,16 @@ class Original:
 
 def original(home: Path, answers: int, trials: int = 100, every: int = 100) -> Original:
     """Collect a study through the service and the real worker; its last backup is a little old."""
-    folder = home / "words"
-    (folder / "stimuli").mkdir(parents=True)
-    for number in range(ITEMS):
-        (folder / "stimuli" / f"word{number:03d}.txt").write_text(f"word {number}")
-    (folder / "study.toml").write_text(SETTINGS.format(trials=trials))
-    clock = [START]
-    study, database = open_study(folder, lambda: clock[0])
-    service = Service(database, study, lambda: clock[0])
-    worker = Worker(database, study, lambda: clock[0], time.perf_counter)
-    space, participants, come, done = gaussian_space(ITEMS, 3, 7), [], 0, 0
-    backed_up = 0
-    while done < answers:
-        while len(participants) < TOGETHER:
-            come += 1
-            participants.append(
-                SimulatedParticipant(
-                    service, space, come, ObserverNoise(noise=0.1), f"person{come}"
-                )
-            )
-        for participant in participants:
-            clock[0] += ANSWER_MS
-            answering = participant.stage.kind in ("trial", "practice")
-            if not participant.step():
-                participants.remove(participant)
-                break
-            if answering:
-                done += 1
-                if done % every == 0:
-                    worker.turn()
-                if not backed_up and done >= 0.9 * answers:
-                    assert backups.take(database.path, clock[0]) is not None
-                    backed_up = done
-    # As a crash leaves it: the copies are taken while everything is open.
-    kept = home / "crashed" / "words"
-    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("study.lock*"))
-    database.close()
+    folder, kept, backed_up = home / "words", home / "crashed" / "words", 0
+    for study in collecting(folder, ITEMS, answers, trials, practice=1):
+        if study.answers % every == 0:
+            study.worker.turn()
+        if not backed_up and study.answers >= 0.9 * answers:
+            assert backups.take(study.database.path, study.now) is not None
+            backed_up = study.answers
+        if study.answers == answers:
+            # As a crash leaves it: the copies are taken while everything is open.
+            shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("study.lock*"))
     return Original(kept, held(folder / "study.db"), backed_up)
 
 

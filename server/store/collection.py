@@ -248,11 +248,6 @@ def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
 # ---- simulated participants ---------------------------------------------------------------------
 
 
-def simulated_numbers(c: Connection) -> list[int]:
-    """List the simulated participants."""
-    return [row[0] for row in c.execute("SELECT id FROM participants WHERE simulated = 1")]
-
-
 def simulated_out(c: Connection) -> int | None:
     """Return the event since which simulated answers are left out; None while they count."""
     return _simulated_event(c, SIMULATED_OUT)

@@ -103,10 +103,7 @@ def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path):
         walk = Walk(window(), f"{server.address}/s/media/")
         walk.until("trial")
         for width, height in ((360, 640), (320, 568), (1280, 720), (768, 1024), (3840, 2160)):
-            walk.page.set_viewport_size({"width": width, "height": height})
-            sizes = "() => [document.documentElement.scrollHeight, innerHeight]"
-            needed, there = walk.page.evaluate(sizes)
-            assert needed <= there, f"{layout} {width} × {height}"
+            assert walk.fits(width, height), f"{layout} {width} × {height}"
 
 
 def test_motion_is_reduced_on_request(window, serve, tmp_path):

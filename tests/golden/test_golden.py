@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lore_active.learner import snapshot
-from server.store import collection, journal
+from server.store import journal
 from server.store.database import Database
 from server.store.hash_chain import verification as chain_verification
 from server.store.recovery.pages import Image
@@ -21,7 +21,7 @@ from server.store.recovery.write_ahead import Log
 from server.study.workspace import open_study
 from tests.golden.make import BOTS, ITEMS, PARTICIPANTS
 from tests.support.commands import run
-from tests.support.open_study import Desk
+from tests.support.open_study import Desk, simulated_numbers
 
 GOLDEN = sorted(one.parent for one in Path(__file__).parent.glob("*/study.toml"))
 
@@ -54,7 +54,7 @@ def whole(path):
     database = Database(path / "study.db", lambda: 2_000_000_000_000)
     try:
         found = database.read(chain_verification.verify)
-        return found, database.read(collection.simulated_numbers)
+        return found, simulated_numbers(database)
     finally:
         database.close()
 

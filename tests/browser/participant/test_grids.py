@@ -395,10 +395,7 @@ def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path, kind
     walk = Walk(window(), f"{server.address}/s/study/")
     walk.until("trial")
     for width, height in ((360, 640), (640, 360), (1366, 768), (768, 1024), (3840, 2160)):
-        walk.page.set_viewport_size({"width": width, "height": height})
-        sizes = "() => [document.documentElement.scrollHeight, innerHeight]"
-        needed, there = walk.page.evaluate(sizes)
-        assert needed <= there, f"{width} × {height}"
+        assert walk.fits(width, height), f"{width} × {height}"
         cells = [option.bounding_box() for option in Grid(walk).options.all()]
         for cell in cells:
             assert cell["width"] >= 44 and cell["height"] >= 44, f"{width} × {height}: {cell}"

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from server.study.contrast import palette
-from tests.browser.participant_pages import Walk, rows
+from tests.browser.participant_pages import Walk, first_trial_without_scripts, rows
 from tests.support.live_server import Clock, write_study
 from tests.support.media import films, pictures, sounds, write_media_study
 from tests.support.study_folders import write
@@ -88,10 +88,7 @@ def test_nothing_looks_chosen_until_the_pointer_moves(window, serve, tmp_path):
 
 def test_nothing_looks_chosen_without_scripts(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", "[session]\npractice = 0\n"))
-    page = window(java_script_enabled=False).new_page()
-    page.goto(f"{server.address}/s/words/")
-    page.get_by_role("button", name="I agree").click()
-    page.get_by_role("button", name="Begin").click()
+    page = first_trial_without_scripts(window, f"{server.address}/s/words/")
     page.locator(".option.left").hover()
     assert border(page, "left") == border(page, "right")
 

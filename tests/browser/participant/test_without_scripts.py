@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from server.collection.screens import CONTINUED
-from tests.browser.participant_pages import WHOLE, rows
+from tests.browser.participant_pages import WHOLE, first_trial_without_scripts, rows
 from tests.support.live_server import write_study
 from tests.support.open_study import SIDES
 
@@ -36,10 +36,7 @@ def test_a_whole_study_with_scripts_off(window, serve, tmp_path):
 
 def test_the_back_button_leads_to_the_current_trial(window, serve, tmp_path):
     server = serve(write_study(tmp_path / "words", "[session]\npractice = 0\ntrials = 5\n"))
-    page = window(java_script_enabled=False).new_page()
-    page.goto(f"{server.address}/s/words/")
-    page.get_by_role("button", name="I agree").click()
-    page.get_by_role("button", name="Begin").click()
+    page = first_trial_without_scripts(window, f"{server.address}/s/words/")
     page.locator("[value=left]").click()
     page.locator("[value=left]").click()
     question = page.locator("[name=question]").get_attribute("value")

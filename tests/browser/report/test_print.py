@@ -74,18 +74,27 @@ def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
         assert gaps.max() < 35, number
 
 
+def opened(chromium, file):
+    """A report in a window, with its figures drawn."""
+    page = new_page(chromium, viewport={"width": 1366, "height": 768})
+    page.goto(f"file://{file}")
+    expect(page.locator("body")).to_have_attribute("data-drawn", "")
+    return page
+
+
+def attribute_of(selector, name):
+    """A script that lists a number of all these elements."""
+    elements = f"[...document.querySelectorAll('{selector}')]"
+    return f"{elements}.map((element) => Number(element.getAttribute('{name}')))"
+
+
 def test_figures_are_as_wide_as_the_page(chromium, tmp_path):
     desk = collected(tmp_path / "words")
     file = tmp_path / "report.html"
     file.write_text(make_report(desk.database, desk.study, desk.clock).page)
     desk.close()
-    page = new_page(chromium, viewport={"width": 1366, "height": 768})
-    page.goto(f"file://{file}")
-    expect(page.locator("body")).to_have_attribute("data-drawn", "")
-    widths = (
-        "[...document.querySelectorAll('.plot, svg.map, svg.line')]"
-        ".map((one) => Number(one.getAttribute('width')))"
-    )
+    page = opened(chromium, file)
+    widths = attribute_of(".plot, svg.map, svg.line", "width")
     before = page.evaluate(widths)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     paper = page.evaluate(widths)
@@ -102,13 +111,8 @@ def test_a_page_holds_three_dimensions_of_a_hundred_items(chromium, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(make_report(database, study, now).page)
     database.close()
-    page = new_page(chromium, viewport={"width": 1366, "height": 768})
-    page.goto(f"file://{file}")
-    expect(page.locator("body")).to_have_attribute("data-drawn", "")
-    heights = (
-        "[...document.querySelectorAll('.strip svg')]"
-        ".map((one) => Number(one.getAttribute('height')))"
-    )
+    page = opened(chromium, file)
+    heights = attribute_of(".strip svg", "height")
     before = page.evaluate(heights)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     strips = page.evaluate(heights)

@@ -23,7 +23,7 @@ from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
 from tests.support.experimenter_client import PASSWORD, application, guarded_study, sign_in
-from tests.support.open_study import SIDE, Desk, Respondent
+from tests.support.open_study import SIDE, Desk, Respondent, desk_fixture
 from tests.support.report_study import carried
 
 ITEMS = 9
@@ -46,11 +46,7 @@ min_answers = 3000
 IDLE_MS = 10 * 60_000
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def turns(worker):

@@ -24,7 +24,7 @@ from server.learning.verification import verify
 from server.monitor.feed import Feed
 from server.study.config import Item
 from server.study.items.matching import matched
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = "[session]\ntrials = 25\npractice = 1\nbreak_every = 0\nfeedback = false\n"
 ITEMS = 8
@@ -59,11 +59,7 @@ def pilot(folder, count=400, seed=1, name="pilot.csv"):
     return folder / name, [tuple(row) for row in rows.tolist()]
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def answer_all(desk, worker=None, seed=1):

@@ -33,7 +33,7 @@ from server.store.hash_chain import verification as chain_verification
 from server.study.samples import template
 from server.study.workspace import open_study
 from tests.support.live_server import LiveServer, write_study
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture, simulated_numbers
 
 ITEMS = 8
 TOML = """
@@ -48,11 +48,7 @@ answers = 60
 SECRET = "a secret of this test's own, long enough"
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def take_part(desk, participant, worker=None, simulated=False, trials=99, **entry):
@@ -442,7 +438,7 @@ def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
     study, database, lines = log.load(path, tmp_path / "again.db", now)
     assert database.read(answer_counts) == counts(desk)[0]
-    assert database.read(collection.simulated_numbers) == [1, 2]
+    assert simulated_numbers(database) == [1, 2]
     assert verify(database, study, time.perf_counter, lines).mismatches == []
     database.close()
 

@@ -25,7 +25,7 @@ from server.monitor.feed import Feed
 from server.processes.supervisor import Supervisor
 from server.store import journal
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Respondent, desk_fixture
 
 TOML = """
 [session]
@@ -47,11 +47,7 @@ runpy.run_module("server.processes.worker_process", run_name="__main__", alter_s
 """
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def collect(desk, worker, answers, every=10):

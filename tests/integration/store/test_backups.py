@@ -20,7 +20,7 @@ from server.processes.backup_process import Backups
 from server.processes.supervisor import Supervisor
 from server.store.recovery import backups
 from server.study.workspace import DATABASE
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = """
 [session]
@@ -33,11 +33,7 @@ MINUTE = 60_000
 ENTRY = "5f3a9c0d2b7e4f61"
 
 
-@pytest.fixture
-def desk(tmp_path):
-    made = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield made
-    made.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 @pytest.fixture

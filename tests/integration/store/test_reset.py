@@ -11,7 +11,7 @@ from server.status.contents import StudyContents, of_folder
 from server.store.recovery import backups
 from server.study.lock import ProcessLock
 from tests.support.commands import run
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = "[session]\ntrials = 6\npractice = 0\nfeedback = false\n[budget]\nanswers = 18\n"
 
@@ -23,11 +23,7 @@ def answer(desk, simulated=False, **entry):
         desk.now += 900
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=6)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, 6)
 
 
 @pytest.fixture
