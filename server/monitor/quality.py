@@ -174,8 +174,8 @@ class Qualities:
         """Numbers of catch questions; those about an item and itself share one number."""
         anchor, known = (one[catch].astype(np.int64) for one in (columns.anchor, columns.known))
         shown = np.sort(columns.options[catch], axis=1)
-        twins = (anchor == known) | (shown[:, 1:] == shown[:, :-1]).any(axis=1)
-        keys = np.where(twins, NOTHING, (anchor + 1) * self._items + known)
+        itself = (anchor == known) | (shown[:, 1:] == shown[:, :-1]).any(axis=1)
+        keys = np.where(itself, NOTHING, (anchor + 1) * self._items + known)
         return [self._catches.setdefault(key, len(self._catches)) for key in keys.tolist()]
 
     def _counted(self, columns: Columns, which: Whole) -> Numbers:
