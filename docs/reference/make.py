@@ -285,9 +285,10 @@ def _of_kinds() -> Iterator[str]:
     own = [name for name in answer_columns(Kind("rank", 8, 2)) if name not in ANSWERS]
     shown = [name for name in own if "_" not in name or name.endswith("_1")]
     yield from [
-        "In studies of other kinds of questions, `answers.csv` has these columns instead of",
-        "`left`, `right`, `side` and `chosen` (an `option_…` for each option, a `chosen_…` for",
-        "each pick):",
+        "### answers.csv (except in studies of triplets)",
+        "",
+        "These columns instead of `left`, `right`, `side` and `chosen` (an `option_…` for each",
+        "option, a `chosen_…` for each pick):",
         "",
     ]
     yield from _table(("column", "meaning"), ((f"`{name}`", meaning(name)) for name in shown))
