@@ -4,6 +4,8 @@
 interrupted and goes on where it was (see `benchmarks.runs`). The page is about other studies, those
 of `make bench-stops`, in worlds and on seeds that the calibration has not seen, and about studies
 on real answers.
+
+One module, though long: a benchmark reads from its calibration to its page.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from benchmarks.runs import Runs
 from benchmarks.tables import Page
 from lore_active.acquisition.registry import SELECTORS
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
@@ -25,7 +26,8 @@ from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
-from lore_active.rank.further_dimension import ODDS, further_dimensions
+from lore_active.rank.bayes_factor import ODDS
+from lore_active.rank.further_dimension import further_dimensions
 from lore_active.simulation.run import LoggedParticipants, simulate
 from lore_active.stopping.sensitivity import evidence_against
 

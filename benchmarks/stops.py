@@ -2,6 +2,8 @@
 
 The benchmark can be interrupted and goes on where it was (see `benchmarks.runs`); the page is
 written from the studies that are there.
+
+One module, though long: a benchmark reads from its studies to its page.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Trials:
 
     def take(self, rows: Any) -> Trials:
         """A subset of the trials."""
-        columns = [one.name for one in fields(self) if one.name != "kind"]
+        columns = [field.name for field in fields(self) if field.name != "kind"]
         return Trials(**{name: getattr(self, name)[rows] for name in columns}, kind=self.kind)
 
     def __len__(self) -> int:

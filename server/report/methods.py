@@ -47,7 +47,7 @@ def participants(report: ReportData) -> str:
     counts, received = report.summary.participant_counts, report.summary.columns.received_at
     if not counts.arrived:
         return "There are no participants yet."
-    first = min(one.arrived_at for one in report.summary.participants)
+    first = min(participant.arrived_at for participant in report.summary.participants)
     last = int(received[-1]) if len(received) else first
     days = report_figures.day(first), report_figures.day(last)
     when = f"On {days[0]}" if days[0] == days[1] else f"Between {days[0]} and {days[1]}"
@@ -61,7 +61,7 @@ def participants(report: ReportData) -> str:
         )
         if count
     ]
-    bots = sum(bool(one.simulated) for one in report.summary.participants)
+    bots = sum(bool(participant.simulated) for participant in report.summary.participants)
     who = many(counts.arrived, "person", "people")
     if bots:
         who = many(bots, "simulated participant")
@@ -85,14 +85,14 @@ def _exclusions(report: ReportData) -> str:
     excluded = report_figures.exclusions(report)
     if not excluded:
         return "No participants were excluded."
-    answers = many(sum(one.answers for one in excluded), "answer was", "answers were")
+    answers = many(sum(exclusion.answers for exclusion in excluded), "answer was", "answers were")
     text = (
         f"{many(len(excluded), 'participant was', 'participants were')} excluded by the "
         f"experimenter, and their {answers} omitted from the model and from all results based on it"
     )
     if len(excluded) > MAX_REASONS:
         return text + " (the report lists the reasons)."
-    reasons = [f"P{one.participant}: {quoted(one.reason)}" for one in excluded]
+    reasons = [f"P{exclusion.participant}: {quoted(exclusion.reason)}" for exclusion in excluded]
     return f"{text} ({'; '.join(reasons)})."
 
 
@@ -140,7 +140,7 @@ def _task(report: ReportData) -> str:
 
 def _session(report: ReportData) -> str:
     session, state = report.study.settings.session, report.summary.state
-    trials = [one.trials for one in report.summary.participants] or [state.trials]
+    trials = [participant.trials for participant in report.summary.participants] or [state.trials]
     low, high = min(trials), max(trials)
     each = many(high, "trial") if low == high else f"{low:,} to {high:,} trials"
     text = f"A session had {each}"
@@ -155,17 +155,17 @@ def _session(report: ReportData) -> str:
 
 
 def _question_types(report: ReportData) -> str:
-    rows = [one for one in report_figures.by_kind(report) if one["purpose"] != "practice"]
-    total = sum(one["all"] for one in rows)
+    rows = [row for row in report_figures.by_kind(report) if row["purpose"] != "practice"]
+    total = sum(row["all"] for row in rows)
     if not total:
         return ""
     parts = [
-        f"{one['all']:,} ({percent(one['all'] / total)}) {'was' if one['all'] == 1 else 'were'} to "
-        f"questions {QUESTIONS[one['purpose']]}"
-        for one in rows
+        f"{row['all']:,} ({percent(row['all'] / total)}) {'was' if row['all'] == 1 else 'were'} to "
+        f"questions {QUESTIONS[row['purpose']]}"
+        for row in rows
     ]
     text = f"Of the {many(total, 'answer')}, {listed(parts)}."
-    skipped, timed_out = sum(one["skipped"] for one in rows), sum(one["timeout"] for one in rows)
+    skipped, timed_out = sum(row["skipped"] for row in rows), sum(row["timeout"] for row in rows)
     if skipped or timed_out:
         text += f" {many(skipped, 'trial was', 'trials were')} skipped and {timed_out:,} timed out."
     times = report_figures.totals(report).times
@@ -209,7 +209,9 @@ def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
     verdict, criteria = report.summary.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
-    evidence = [one["message"].rstrip(".") for one in criteria if one["name"] in quoted]
+    evidence = [
+        criterion["message"].rstrip(".") for criterion in criteria if criterion["name"] in quoted
+    ]
     if not evidence:
         return verdict.methods
     parts = "; ".join(part[0].lower() + part[1:] for part in evidence)
@@ -257,7 +259,7 @@ def _accuracy(report: ReportData) -> str:
 
 def software(report: ReportData) -> str:
     """Software versions and the seed."""
-    used = [one.fingerprint for one in report.made_with]
+    used = [models.fingerprint for models in report.made_with]
     names = named(used[-1]) if used else named("")
     return (
         f"The study was run with {listed(names)} (NumPy: Harris et al., 2020; SciPy: Virtanen et "

@@ -56,7 +56,7 @@ def question_selection(report: ReportData) -> str:
 
 def modelling(report: ReportData) -> str:
     """LORE, and how its rank was estimated."""
-    lams = listed([f"{one:g}" for one in LAMBDAS])
+    lams = listed([f"{lam:g}" for lam in LAMBDAS])
     text = (
         "We modelled the answers by ordinal embedding with LORE (Anand et al., 2026): items are "
         "points, and their coordinates minimise the mean over answers of softplus(1 + d(anchor, "
