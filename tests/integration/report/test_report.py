@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from lore_active.questions.kinds import kind as kind_by_label
 from server.cli.main import main
 from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
@@ -125,6 +127,57 @@ def test_the_methods_state_the_audits_that_the_rule_needs(made):
         summary = replace(made.data.summary, rule=rule)
         words = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
         assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
+
+
+@pytest.mark.parametrize(
+    ("label", "procedure", "selection", "modelling"),
+    [
+        (
+            "rank-2-of-8",
+            "by choosing 2 of the 8, the most similar one first",
+            "composed option by option",
+            "an option is picked with a probability proportional to exp(−distance).",
+        ),
+        (
+            "choose-2-of-4",
+            "by choosing 2 of the 4, in any order",
+            "composed option by option",
+            "summed over the orders in which options may have been picked.",
+        ),
+        (
+            "choose-6-of-12",
+            "by choosing 6 of the 12, in any order",
+            "composed option by option",
+            "(a composite likelihood).",
+        ),
+        (
+            "odd-one-out",
+            "saw three items",
+            "and items were balanced",
+            "two items remain with a probability proportional to exp(−distance).",
+        ),
+    ],
+)
+def test_the_methods_describe_the_kind_of_questions(made, label, procedure, selection, modelling):
+    def told(label, selector="fisher"):
+        settings = made.found.study.settings
+        learning = structs.replace(settings.learning, selector=selector)
+        settings = structs.replace(settings, learning=learning)
+        study = structs.replace(made.found.study, settings=settings)
+        summary = replace(made.found.summary, kind=kind_by_label(label))
+        return dict(methods.paragraphs(replace(made.found, study=study, summary=summary)))
+
+    words = told(label)
+    assert procedure in words["Procedure"]
+    assert selection in words["Question selection"]
+    assert modelling in words["Model and number of dimensions"]
+    assert "the mean over comparisons of softplus" in words["Model and number of dimensions"]
+    # Questions are not composed if they have no anchor, or if the selector takes random ones.
+    anchored = label != "odd-one-out"
+    assert ("anchors were balanced" in words["Question selection"]) == anchored
+    assert ("composed" in words["Question selection"]) == anchored
+    assert "composed" not in told(label, "infotuple")["Question selection"]
+    assert "composed" not in told("triplet")["Question selection"]
 
 
 @pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])
