@@ -156,7 +156,8 @@ def _packed(key: _Key, data: dict[str, Any], with_names: bool) -> Update:
     if not with_names:
         rows = [{**one, "external": None, "feedback": ""} for one in rows]
         # Details such as links and reasons for exclusion may identify a participant.
-        log = [one if one["participant"] is None else {**one, "detail": {}} for one in log]
+        bare = {"detail": {}, "reason": ""}
+        log = [one if one["participant"] is None else {**one, **bare} for one in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     error = key.error
     storage = None
