@@ -104,9 +104,9 @@ function pace({ per_minute: rate, pace_minutes: window, status }) {
   const slow = rate != null && rate < 1;
   const shown = slow ? 60 * rate : rate;
   say(byId("pace"), decimal(shown, shown != null && shown > 0 && shown < 9.95 ? 1 : 0));
-  const unit = `answers per ${slow ? "hour" : "minute"}`;
+  const unit = slow ? "per hour" : "per minute";
   say(byId("pace-unit"), rate == null && status !== "running" ? status : unit);
-  say(byId("pace-window"), rate == null ? "" : `last ${window === 60 ? "hour" : `${window} minutes`}`);
+  say(byId("pace-window"), rate == null ? "" : `answers, last ${window === 60 ? "hour" : `${window} minutes`}`);
 }
 
 // What is known about dimensions beyond those of the map; only some stopping rules test for them.

@@ -45,6 +45,7 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
         assert bottom_of(page, card) <= 768, "the first screen has headline, evidence and map"
     if stage.name in ENDED:
         expect(page.locator("#pace")).to_have_text("–")
+        expect(page.locator("#spark")).to_have_text("")
     page.set_viewport_size({"width": 320, "height": 640})
     expect(page.locator("#headline")).to_be_visible()
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
