@@ -169,7 +169,7 @@ site: .venv/.installed
 bench: bench-fit bench-paper bench-answers bench-stops bench-materials bench-salmon bench-compare bench-learner
 
 bench-fit: .venv-bench/.installed
-	$(BENCH)/python -m benchmarks.fit
+	$(BENCH)/python -m benchmarks.speed.fit
 
 bench-paper: .venv/.installed
 	$(BIN)/python -m benchmarks.paper
@@ -202,35 +202,35 @@ bench-compare: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.comparison
 
 bench-load: .venv/.installed
-	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load.load
 
 bench-monitor: .venv/.installed
-	$(BIN)/python -m benchmarks.monitor
+	$(BIN)/python -m benchmarks.load.monitor
 
 bench-report: .venv/.installed
-	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.speed.report
 
 bench-reliability: .venv/.installed
-	$(BIN)/python -m benchmarks.reliability
-	$(BIN)/python -m benchmarks.file_loss
+	$(BIN)/python -m benchmarks.reliability.reliability
+	$(BIN)/python -m benchmarks.reliability.file_loss
 
 bench-replay: .venv/.installed
-	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.speed.replay
 
 bench-flags: .venv/.installed
 	$(BIN)/python -m benchmarks.flags
 
 bench-pages: .venv/.installed
-	$(BIN)/python -m benchmarks.pages
+	$(BIN)/python -m benchmarks.speed.pages
 
 bench-portability: .venv/.installed
-	$(BIN)/python -m benchmarks.portability
+	$(BIN)/python -m benchmarks.speed.portability
 
 bench-large: .venv/.installed
-	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.speed.large
 
 bench-learner: .venv/.installed
-	$(BIN)/python -m benchmarks.learner
+	$(BIN)/python -m benchmarks.speed.learner
 
 clean:
 	rm -rf .venv .venv-bench .venv-compare .venv-salmon .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

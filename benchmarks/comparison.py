@@ -62,12 +62,12 @@ def report(results: list[Result], folds: int, limit: float, asked: int) -> None:
             for one in drawing.ordered(results)
         ],
     )
-    told, known = verdict(results), {one.method: one for one in results}
-    best, simplest = known[told["best"]], known[told["simplest"]]
+    outcome, known = verdict(results), {result.method: result for result in results}
+    best, simplest = known[outcome["best"]], known[outcome["simplest"]]
     behind = {
-        one.method: 100 * ((best.accuracy or 0.0) - one.accuracy)
-        for one in results
-        if one.accuracy is not None
+        result.method: 100 * ((best.accuracy or 0.0) - result.accuracy)
+        for result in results
+        if result.accuracy is not None
     }
     page.text(
         f"Most accurate: {best.name}. LORE with the paper's λ is {behind['lore']:.2f} points "

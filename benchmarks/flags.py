@@ -1,4 +1,7 @@
-"""Flags: how many honest participants they hit, and how soon they find careless ones."""
+"""Flags: how many honest participants they hit, and how soon they find careless ones.
+
+One module, though long: a benchmark reads from its participants to its page.
+"""
 
 from __future__ import annotations
 

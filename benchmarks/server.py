@@ -84,7 +84,7 @@ seed = 1
 [session]
 trials = {trials}
 rush_ms = 0
-practice = 0
+practice = {practice}
 break_every = 0
 feedback = false
 [budget]
@@ -94,10 +94,10 @@ min_answers = 9000000
 """
 
 
-def words_study(folder: Path, items: int, trials: int = 5000) -> Path:
+def words_study(folder: Path, items: int, trials: int = 5000, practice: int = 0) -> Path:
     """A study of words that goes on for ever."""
     (folder / "stimuli").mkdir(parents=True)
     for number in range(items):
         (folder / "stimuli" / f"word{number:03d}.txt").write_text(f"word {number}")
-    (folder / "study.toml").write_text(SETTINGS.format(trials=trials))
+    (folder / "study.toml").write_text(SETTINGS.format(trials=trials, practice=practice))
     return folder

@@ -12,7 +12,8 @@ from lore_active.reproducibility import fix_instruction_set
 fix_instruction_set()
 
 if TYPE_CHECKING:
-    from lore_active.data.comparisons import Triplets, as_triplets
+    from lore_active.data.comparisons import as_triplets
+    from lore_active.data.triplets import Triplets
     from lore_active.errors import (
         FewAnswersWarning,
         InvalidParameter,
@@ -52,7 +53,7 @@ _MODULES = {
     "LoreError": "errors",
     "NotFitted": "errors",
     "Question": "questions.question",
-    "Triplets": "data.comparisons",
+    "Triplets": "data.triplets",
     "as_triplets": "data.comparisons",
 }
 

@@ -203,9 +203,21 @@ def _blas() -> list[dict[str, str]]:
 
 # The packages and modules on which numerical results depend.
 _NUMERICS = (
-    *("acquisition", "data/comparisons.py", "data/row_table.py", "embedding", "jit.py", "learner"),
-    *("questions", "rank", "stopping/rules.py"),
+    *("acquisition", "data/comparisons.py", "data/triplets.py", "embedding", "jit.py", "learner"),
+    *("questions", "rank", "row_table.py", "stopping/rules.py", "stopping/sensitivity.py"),
+    *("stopping/smallest_dimension.py", "trials"),
 )
+
+
+def numerical_modules() -> list[Path]:
+    """Modules whose code the fingerprint covers: all that a learner's results depend on."""
+    here = Path(__file__).parent
+    parts = [here / part for part in _NUMERICS]
+    return [
+        file
+        for path in parts
+        for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))
+    ]
 
 
 def _code() -> str:
@@ -214,12 +226,10 @@ def _code() -> str:
     Comments and docstrings are omitted, so that rewording them does not change the fingerprint.
     """
     here, digest = Path(__file__).parent, hashlib.sha256()
-    for part in _NUMERICS:
-        path = here / part
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            digest.update(file.relative_to(here).as_posix().encode())
-            digest.update(ast.dump(_without_docstrings(tree)).encode())
+    for file in numerical_modules():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        digest.update(file.relative_to(here).as_posix().encode())
+        digest.update(ast.dump(_without_docstrings(tree)).encode())
     return digest.hexdigest()[:8]
 
 

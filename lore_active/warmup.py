@@ -12,16 +12,17 @@ from lore_active.acquisition.local import LocalSelector
 from lore_active.acquisition.selectors import FisherSelector
 from lore_active.acquisition.state import SelectorState
 from lore_active.data.comparisons import as_triplets
-from lore_active.data.row_table import NOTHING
 from lore_active.embedding import descent, information, kernels
-from lore_active.embedding.blocks import block_variances, item_blocks
+from lore_active.embedding.covariance import block_variances, item_blocks
 from lore_active.embedding.map import NO_STARTS
 from lore_active.embedding.quasi_newton import minimise
 from lore_active.questions.kinds import kind
 from lore_active.questions.pool_of_kinds import AllGrids
-from lore_active.rank.bridge import BLOCKS
-from lore_active.rank.further_dimension import SamplingSettings, further_dimensions
+from lore_active.rank.further_dimension import further_dimensions
+from lore_active.rank.sampling.bridge import BLOCKS
+from lore_active.rank.sampling.settings import SamplingSettings
 from lore_active.rank.temperature import best_temperature, log_losses
+from lore_active.row_table import NOTHING
 
 
 def warm() -> None:

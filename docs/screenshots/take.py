@@ -63,7 +63,7 @@ class Clock:
 def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int]:
     """People come and go; yields the number of answers."""
     service = server.studies["colours"].service
-    space = np.array([one.position for one in colours()])
+    space = np.array([colour.position for colour in colours()])
     participants: list[SimulatedParticipant] = []
     arrived = answers = 0
     while True:
@@ -76,11 +76,11 @@ def collecting(server: LiveServer, clock: Clock, worker: Worker) -> Iterator[int
             participants.append(
                 SimulatedParticipant(service, space, arrived, name=f"5f{arrived:06x}c", **options)
             )
-        for one in list(participants):
+        for participant in list(participants):
             clock.ms += ANSWER_MS
-            before = one.stage.kind
-            if not one.step():
-                participants.remove(one)
+            before = participant.stage.kind
+            if not participant.step():
+                participants.remove(participant)
             answers += before == "trial"
             if answers % 12 == 0:
                 worker.turn()

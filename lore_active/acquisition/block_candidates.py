@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.acquisition.candidates import Gradients
-from lore_active.embedding import blocks
+from lore_active.embedding import covariance
 from lore_active.questions.pool import Questions
 from lore_active.types import Floats
 
@@ -39,15 +39,15 @@ class BlockCandidates:
         self._weight = e / ((1.0 + e) ** 2 * temperature**2)
         self._slopes = gradients.slopes
         self._sensitivity = np.zeros_like(self._blocks)
-        blocks.add_sensitivity(
+        covariance.add_sensitivity(
             Gradients(z, targets).slopes, targets, weights / len(targets), self._sensitivity
         )
 
     def scores(self) -> Floats:
         """Expected reduction of the targets' variance by an answer to each question."""
         variances, reductions = np.empty(len(self.rows)), np.empty(len(self.rows))
-        blocks.block_variances(self._slopes, self.rows, self._blocks, variances)
-        blocks.block_reductions(
+        covariance.block_variances(self._slopes, self.rows, self._blocks, variances)
+        covariance.block_reductions(
             self._slopes, self.rows, self._blocks, self._sensitivity, reductions
         )
         return np.asarray(self._weight * reductions / (1.0 + self._weight * variances))
@@ -63,8 +63,8 @@ class BlockCandidates:
         slopes = [self._slopes[best, x * axes : (x + 1) * axes] for x in range(3)]
         own = [self._blocks[item] for item in self.rows[best]]
         variances = [
-            blocks.quadratic(slope, block) for slope, block in zip(slopes, own, strict=True)
+            covariance.quadratic(slope, block) for slope, block in zip(slopes, own, strict=True)
         ]
         for slope, block, variance in zip(slopes, own, variances, strict=True):
             noise = 1.0 + self._weight[best] * (sum(variances) - variance)
-            blocks.learn_block(block, slope, self._weight[best] / noise)
+            covariance.learn_block(block, slope, self._weight[best] / noise)

@@ -173,11 +173,11 @@ def turns(
     for _ in range(count):
         anchors = np.lexsort((rng.random(known.n_objects), used))[:ANCHORS]
         tried = [composed(int(anchor)) for anchor in anchors]
-        free = [one for one in tried if int(grid_keys(one[0])[0]) not in taken]
+        free = [trial for trial in tried if int(grid_keys(trial[0])[0]) not in taken]
         if not free:
             used[anchors] += 1
             continue
-        row, score = max(free, key=lambda one: one[1])
+        row, score = max(free, key=lambda scored: scored[1])
         used[row[0, 0] if known.kind.has_anchor else row[0, 1:]] += 1
         taken.add(int(grid_keys(row)[0]))
         rows.append(row[0])

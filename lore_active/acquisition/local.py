@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from lore_active.acquisition import grids
 from lore_active.acquisition.selectors import POOL, AnchorBalance
 from lore_active.acquisition.state import Selection, SelectorState
-from lore_active.data.row_table import NOTHING
 from lore_active.errors import InvalidParameter
 from lore_active.questions.kinds import TRIPLET
 from lore_active.questions.pool import Questions, keys
 from lore_active.questions.pool_of_kinds import grid_keys
+from lore_active.row_table import NOTHING
 from lore_active.trials import composition
 from lore_active.types import Floats
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import Pairs
@@ -150,10 +150,10 @@ class _HeldOut:
         """Fit these ranks at these prior precisions, and predict what is held out."""
         for noise in noises:
             fitted = partial(self._fitted, noise, least, most)
-            found = list(self.mapper(fitted, range(len(self.parts))))
+            by_fold = list(self.mapper(fitted, range(len(self.parts))))
             for rank in range(least, most + 1):
                 column = np.zeros(len(self.triplets))
-                for fold, done, fits in zip(self.parts, self._fits, found, strict=True):
+                for fold, done, fits in zip(self.parts, self._fits, by_fold, strict=True):
                     done[rank, noise] = fits[rank][0]
                     column[fold.held] = margins(fits[rank][0], fold.test)
                 self.columns[rank, noise] = column

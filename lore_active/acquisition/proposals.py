@@ -41,8 +41,10 @@ def order_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) 
     chosen = choose()
     if chosen and len(chosen[0].row) > 3:
         return [
-            replace(one, row=np.concatenate([one.row[:1], rng.permutation(one.row[1:])]))
-            for one in chosen
+            replace(
+                proposal, row=np.concatenate([proposal.row[:1], rng.permutation(proposal.row[1:])])
+            )
+            for proposal in chosen
         ]
     flips = rng.random(len(chosen)) < 0.5
     return [

@@ -21,7 +21,7 @@ from lore_active.acquisition.state import (
     covariance_blocks,
     target_weights,
 )
-from lore_active.embedding.blocks import block_variances
+from lore_active.embedding.covariance import block_variances
 from lore_active.questions.kinds import TRIPLET
 from lore_active.questions.pool import Questions, draw
 from lore_active.types import Floats

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import information
-from lore_active.embedding.blocks import item_blocks
-from lore_active.embedding.covariance import factored
+from lore_active.embedding.covariance import factored, item_blocks
 from lore_active.errors import InvalidParameter
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.pool import Questions, QuestionSource

@@ -93,9 +93,9 @@ def _numbered(header: Sequence[str], prefixes: Sequence[str]) -> tuple[int, ...]
         return ()
     first, *others = sorted(groups, key=lambda name: (-len(groups[name]), prefixes.index(name)))
     if others and len(groups[others[0]]) == len(groups[first]) > 2:
-        one, other = (str(header[groups[name][0][1]]) for name in (first, others[0]))
+        column, other = (str(header[groups[name][0][1]]) for name in (first, others[0]))
         raise InvalidTriplets(
-            f"The columns {one!r}, … and {other!r}, … could both be what was shown: rename or "
+            f"The columns {column!r}, … and {other!r}, … could both be what was shown: rename or "
             "remove all but one of these sets."
         )
     numbered = sorted(groups[first])

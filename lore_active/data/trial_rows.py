@@ -82,10 +82,10 @@ class TrialRows:
     def true(self, k: int) -> NDArray[np.bool_]:
         """The truth values in a column."""
         text = [str(cell).strip().lower().removesuffix(".0") for cell in self.cells(k).tolist()]
-        for row, one in enumerate(text):
-            if one not in ("true", "false", "1", "0"):
-                self.refuse(row, f"{self.sheet.header[k]} is {one!r}, but must be true or false")
-        return np.array([one in ("true", "1") for one in text], dtype=bool)
+        for row, cell in enumerate(text):
+            if cell not in ("true", "false", "1", "0"):
+                self.refuse(row, f"{self.sheet.header[k]} is {cell!r}, but must be true or false")
+        return np.array([cell in ("true", "1") for cell in text], dtype=bool)
 
     def refuse(self, row: int, what: str) -> NoReturn:
         """Raise `InvalidTriplets` that names the row."""

@@ -61,7 +61,7 @@ def trials_in(
     source = reader.kept[trial]
     weights = weights_in(sheet, reader.kept, len(shown))
     participants = identities_in(sheet, PARTICIPANT, reader.kept, len(shown))
-    different = sorted({one.label for one in kinds})
+    different = sorted({trial_kind.label for trial_kind in kinds})
     return AnswerTable(
         sheet.name,
         rows,
@@ -142,13 +142,13 @@ def _kind(name: KindName, options: int, pick: int) -> Kind:
 def _comparisons(items: NDArray[Any], kinds: Sequence[Kind]) -> tuple[NDArray[Any], Whole]:
     """Comparisons of trials whose items are the anchor, the picks in order, and the others."""
     rows, trials = [], []
-    number = {one: k for k, one in enumerate(dict.fromkeys(kinds))}
-    kind_of = np.array([number[one] for one in kinds], dtype=np.int64)
-    for one, k in number.items():
+    number = {trial_kind: k for k, trial_kind in enumerate(dict.fromkeys(kinds))}
+    kind_of = np.array([number[trial_kind] for trial_kind in kinds], dtype=np.int64)
+    for trial_kind, k in number.items():
         trial = np.flatnonzero(kind_of == k)
-        anchor, first = (0, 1) if one.has_anchor else (None, 0)
-        options = range(first, first + one.options)
-        at = np.array(one.comparisons(anchor, options, options[: one.pick]))
+        anchor, first = (0, 1) if trial_kind.has_anchor else (None, 0)
+        options = range(first, first + trial_kind.options)
+        at = np.array(trial_kind.comparisons(anchor, options, options[: trial_kind.pick]))
         rows.append(items[trial][:, at].reshape(-1, 3))
         trials.append(np.repeat(trial, len(at)))
     belongs = np.concatenate(trials)
@@ -201,15 +201,15 @@ class _Reader(TrialRows):
     def _kinds(self, options: Whole, chosen: Whole | None) -> list[Kind]:
         stated = self._stated()
         if not self.has_anchor:
-            for row, one in enumerate(stated or []):
-                if one != ODD_ONE_OUT:
-                    self.refuse(row, f"the kind is {one.label!r}, but there is no anchor")
+            for row, stated_kind in enumerate(stated or []):
+                if stated_kind != ODD_ONE_OUT:
+                    self.refuse(row, f"the kind is {stated_kind.label!r}, but there is no anchor")
             return [ODD_ONE_OUT] * len(options)
         said = {} if chosen is None else {"the chosen columns": chosen}
         if self.at.picks is not None:
             said[str(self.sheet.header[self.at.picks])] = self.whole(self.at.picks)
         if stated is not None:
-            said["the kind"] = np.array([one.pick for one in stated])
+            said["the kind"] = np.array([stated_kind.pick for stated_kind in stated])
         if not said:
             fail(
                 f"The columns of {self.sheet.name} show up to {options.max()} options, but not how "
@@ -251,7 +251,9 @@ class _Reader(TrialRows):
     def _ordered(self, stated: list[Kind] | None, picks: Whole) -> NDArray[np.bool_]:
         """Whether the order of the picks is part of the answer; not of a single one."""
         several = picks > 1
-        by_kind = None if stated is None else np.array([one.ordered for one in stated])
+        by_kind = (
+            None if stated is None else np.array([stated_kind.ordered for stated_kind in stated])
+        )
         if self.at.ranked is None:
             if by_kind is None and several.any():
                 fail(
@@ -323,7 +325,9 @@ class _Reader(TrialRows):
             )
         numbers = self.shown.ravel().tolist()
         # As published, items are numbered like positions.
-        self.from_one = high == 3.0 and all(is_number(one) and float_of(one) for one in numbers)
+        self.from_one = high == 3.0 and all(
+            is_number(number) and float_of(number) for number in numbers
+        )
         return [[int(position - (high == 3.0))] for position in positions]
 
     def _sort_picks(self, picked: Sequence[Sequence[int]] | Whole) -> Whole:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.jit import kernel
+from lore_active.questions.pool import Questions
 from lore_active.types import Floats
 
-Questions = NDArray[np.int64]
 Indices64 = NDArray[np.int64]
 SMOOTHING = 1e-3
 

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.errors import InvalidParameter, NotFitted
 from lore_active.types import Floats

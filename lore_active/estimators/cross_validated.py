@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from lore_active.acquisition import model as acquisition_model
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.errors import InvalidParameter
 from lore_active.learner.updates import tested
 from lore_active.rank import hold_out
 from lore_active.rank.audit import Audit
+from lore_active.rank.bayes_factor import Decisive, FurtherDimension
 from lore_active.rank.cross_validation import LAMBDAS, audit
 from lore_active.rank.folds import FOLDS
-from lore_active.rank.further_dimension import Decisive, FurtherDimension
 from lore_active.rank.hold_out import HOLD_OUT_FROM, held_out_audit
 from lore_active.types import Mapper
 

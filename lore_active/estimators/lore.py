@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.fit import fit, random_start
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings

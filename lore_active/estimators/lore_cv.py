@@ -14,7 +14,8 @@ from lore_active.errors import InvalidParameter
 from lore_active.estimators.base import Estimator, answers_of, seed_of, sign_fixed
 from lore_active.estimators.cross_validated import Progress, cross_validated_fit
 from lore_active.rank.audit import LossDifference, RankEvidence
-from lore_active.rank.further_dimension import MAX_SHARE, MIN_SHARE, FurtherDimension
+from lore_active.rank.bayes_factor import FurtherDimension
+from lore_active.rank.further_dimension import MAX_SHARE, MIN_SHARE
 from lore_active.types import Floats
 
 if TYPE_CHECKING:

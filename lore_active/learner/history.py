@@ -14,7 +14,6 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, RowTable, item_type
 from lore_active.errors import InvalidParameter
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.pool import AskedSet, Questions, keys
@@ -27,6 +26,7 @@ from lore_active.questions.question import (
     Question,
     UnknownQuestion,
 )
+from lore_active.row_table import NOTHING, RowTable, item_type
 
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 STATES = ("open", "answered", "skipped")

@@ -13,35 +13,32 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition import proposals
-from lore_active.acquisition.local import LocalSelector
 from lore_active.acquisition.selectors import FisherSelector
 from lore_active.acquisition.state import Selector, SelectorState
-from lore_active.data.comparisons import MAX_ITEMS, Triplets, as_triplets
-from lore_active.data.row_table import NOTHING
+from lore_active.data.comparisons import MAX_ITEMS, as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import metrics
-from lore_active.embedding.solver import Solution, SolverSettings
+from lore_active.embedding.solver import SolverSettings
 from lore_active.errors import InvalidParameter
-from lore_active.learner import cadence, updates
+from lore_active.learner import cadence, selection
 from lore_active.learner.cadence import Work, first_audit
 from lore_active.learner.history import History
 from lore_active.learner.model import Estimate, Model, item_covariances
-from lore_active.learner.pending_audit import AuditResult, PendingAudit
+from lore_active.learner.models import Models
+from lore_active.learner.pending_audit import PendingAudit
 from lore_active.learner.running_counts import RunningCounts
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.kinds import kind as kind_by_label
-from lore_active.questions.pool import AllQuestions, Questions, QuestionSource
+from lore_active.questions.pool import AllQuestions, QuestionSource
 from lore_active.questions.pool_of_kinds import AllGrids
 from lore_active.questions.question import Answer, Purpose, Question, Side
 from lore_active.rank.audit import Audit
-from lore_active.rank.comparison import NO_STARTS, WarmStarts
-from lore_active.rank.significance import Proportion, wilson
+from lore_active.rank.significance import Proportion
 from lore_active.reproducibility import warn_if_not_portable
 from lore_active.stopping.rules import (
     Decision,
     Progress,
-    RankSettled,
     StoppingRule,
     findings,
 )
@@ -54,14 +51,6 @@ from lore_active.stopping.smallest_dimension import (
 from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import Verdict, verdict
 from lore_active.types import Floats, Mapper
-
-# Exploration share at rank + 1 once the evidence is already clearly against that dimension, and
-# the rule by which it counts as clear.
-EXPLORATION_WHEN_CLEAR = 0.1
-CLEAR = RankSettled(confidence=0.995)
-# Share of the active questions among neighbouring items, under a stopping rule that has to rule out
-# a further dimension: only these reveal a weak one.
-LOCAL_SHARE = 0.3
 
 
 class Learner:
@@ -180,9 +169,6 @@ class Learner:
         self._history = History(self.n_objects, self.seed, self.kind)
         self._asks = 0
         self._excluded: set[str] = set()
-        self._model: Model | None = None
-        self._warm: WarmStarts = NO_STARTS
-        self._version = 0
         self._forget()
 
     # ---- asking ---------------------------------------------------------------------------------
@@ -255,8 +241,12 @@ class Learner:
             raise InvalidParameter(f"n is {n}, but must be 1 or more.")
         rng = np.random.default_rng([self.seed, self._asks, 1])
         draw, self._asks = self._asks, self._asks + 1
-        history, model = self._history, self._model
-        out = history.out() if pending is None else sorted({history.index(one) for one in pending})
+        history, model = self._history, self.model
+        out = (
+            history.out()
+            if pending is None
+            else sorted({history.index(number) for number in pending})
+        )
         taken = history.taken(out, self.source.asks_again, participant)
         choose = self._chooser(n, self._selector_state(out, taken), rng)
         first = history.next_id
@@ -264,7 +254,7 @@ class Learner:
         def select() -> list[Question]:
             drawn = enumerate(proposals.order_drawn(choose, rng), first)
             return [
-                _question(self.kind, number, chosen, model, (self.seed, draw))
+                selection.question_of(self.kind, number, chosen, model, (self.seed, draw))
                 for number, chosen in drawn
             ]
 
@@ -318,7 +308,7 @@ class Learner:
             If the new id is negative or that of another question.
         """
         old = self.question(question)
-        row = _row(old.anchor, old.options[::-1])
+        row = selection.row_of(old.anchor, old.options[::-1])
         return self._issue(id, proposals.Proposal(row, "repeat", 0.0), old.id)
 
     def issue(
@@ -361,27 +351,29 @@ class Learner:
                     f"The question shows item {item}, but there are {self.n_objects} items, "
                     f"numbered 0 to {self.n_objects - 1}."
                 )
-        return self._issue(id, proposals.Proposal(_row(anchor, options), purpose, 0.0))
+        return self._issue(id, proposals.Proposal(selection.row_of(anchor, options), purpose, 0.0))
 
     def _issue(
         self, id: int | None, chosen: proposals.Proposal, repeats: int | None = None
     ) -> Question:
         number = self._history.next_id if id is None else int(id)
         seed = (self.seed, self._asks)
-        return self.record(_question(self.kind, number, chosen, self._model, seed, repeats))
+        return self.record(
+            selection.question_of(self.kind, number, chosen, self.model, seed, repeats)
+        )
 
     def _predict(self, question: Question) -> None:
         """Note what the model predicted for a question when it was asked."""
-        if not question.version or self._model is None:
+        if not question.version or self.model is None:
             self._counts.predict(None)
             return
-        places = self._model.prediction(question.kind, question.anchor, question.options)[1]
+        _, places = self.model.prediction(question.kind, question.anchor, question.options)
         self._counts.predict(question.margin, places)
 
     def _chooser(
         self, n: int, known: SelectorState, rng: np.random.Generator
     ) -> Callable[[], list[proposals.Proposal]]:
-        model = self._model
+        model = self.model
         if model is None:
             counts = self._history.as_anchor.copy(), self._history.as_option.copy()
             return partial(proposals.coverage_design, n, known, *counts, rng)
@@ -395,7 +387,7 @@ class Learner:
                 self.random_share,
                 self.exploration_now,
                 rng,
-                self._local,
+                selection.local_questions(self.stopping, self.selector, self.n_objects),
             ),
         )
 
@@ -554,7 +546,7 @@ class Learner:
         return cadence.due(
             len(self._counts),
             self.unfitted,
-            self._audits[-1].answers if self._audits else None,
+            self._models.audits[-1].answers if self._models.audits else None,
             self.n_objects,
             resting=resting,
             auditing=auditing,
@@ -612,7 +604,7 @@ class Learner:
         """
         result = pending.run()
         self._history.note("audit")
-        return self._take_in(result)
+        return self._models.take_in(result, self._triplets(), len(self._counts))
 
     def refit(self) -> None:
         """Fit all answers at the rank and λ of the last audit, and publish a new model.
@@ -622,50 +614,19 @@ class Learner:
         InvalidParameter
             If there has been no audit yet.
         """
-        if not self._audits:
+        if not self._models.audits:
             raise InvalidParameter("There is no audit yet: call audit() before the first refit().")
         self._history.note("refit")
-        self._refit()
+        self._models.refit(self._triplets(), len(self._counts))
 
     def _audit_of_now(self) -> PendingAudit:
         triplets = self._triplets()
         if triplets is None:
             raise InvalidParameter("There are no answers to audit yet.")
+        models = self._models
         return PendingAudit(
-            *(triplets, self._counts.model_independent, self.seed, self._audits, self._model),
-            *(self._warm, self.lam, self.mapper, self.stopping, self.kind),
-        )
-
-    def _take_in(self, result: AuditResult) -> Audit:
-        audit = result.audit
-        self._audits.append(audit)
-        self._warm = result.warm
-        triplets = self._triplets()
-        if self._model is not None and triplets is not None and len(self._counts) > audit.answers:
-            # Answers have come since the audit was started.
-            self._publish(*updates.refitted(triplets, audit, self._model, result.acquisition))
-        else:
-            self._publish(audit.solution, result.acquisition)
-        return audit
-
-    def _refit(self) -> None:
-        triplets, model = self._triplets(), self._model
-        if triplets is None or model is None:
-            return
-        self._publish(*updates.refitted(triplets, self._audits[-1], model, model.acquisition))
-
-    def _publish(
-        self, solution: Solution | None, acquisition: acquisition_model.AcquisitionModel
-    ) -> None:
-        self._version += 1
-        self._model = updates.published(
-            solution,
-            acquisition,
-            self._audits[-1],
-            self._model,
-            self.n_objects,
-            self._version,
-            len(self._counts),
+            *(triplets, self._counts.model_independent, self.seed, models.audits, models.current),
+            *(models.warm, self.lam, self.mapper, self.stopping, self.kind),
         )
 
     # ---- results --------------------------------------------------------------------------------
@@ -673,9 +634,9 @@ class Learner:
     @property
     def estimate(self) -> Estimate:
         """The current model with its evidence and its prequential accuracy."""
-        model = self._model
+        model = self.model
         empty = np.zeros((self.n_objects, 0))
-        last = self._audits[-1] if self._audits else None
+        last = self._models.audits[-1] if self._models.audits else None
         return Estimate(
             version=0 if model is None else model.version,
             answers=len(self._counts),
@@ -700,7 +661,7 @@ class Learner:
             One covariance matrix for each item, relative to the other items; None before the first
             audit and at rank 0.
         """
-        if self._model is None:
+        if self.model is None:
             return None
         return item_covariances(self._selector_state([], set()))
 
@@ -716,10 +677,7 @@ class Learner:
     @property
     def held_out(self) -> Proportion:
         """Cross-validated accuracy of the acquisition model on model-independent questions."""
-        if self._model is None:
-            return wilson(0.0, 0)
-        acquisition = self._model.acquisition
-        return wilson(acquisition.accuracy * acquisition.judged, acquisition.judged)
+        return self._models.held_out
 
     @property
     def ceiling(self) -> float | None:
@@ -739,7 +697,7 @@ class Learner:
         if not isinstance(rule, FurtherDimensionRule):
             return None
         share = rule.share(self.n_objects)
-        return sensitivity(self._audits, rule.evidence, share, PERSISTENCE)
+        return sensitivity(self._models.audits, rule.evidence, share, PERSISTENCE)
 
     @property
     def decision(self) -> Decision:
@@ -764,14 +722,14 @@ class Learner:
     def _progress(self) -> Progress:
         seen = len(self._counts.items)
         return Progress(
-            *(self.n_objects, len(self._counts), seen, self._audits, self.held_out),
+            *(self.n_objects, len(self._counts), seen, self._models.audits, self.held_out),
             bits=self.kind.bits,
         )
 
     @property
     def findings(self) -> Findings | None:
         """The results on which the verdict is based; None before the first audit."""
-        return findings(self.decision, self._audits)
+        return findings(self.decision, self._models.audits)
 
     @property
     def verdict(self) -> Verdict:
@@ -785,16 +743,13 @@ class Learner:
                 until_first=first_audit(self.n_objects, self.kind) - count,
                 budget="the budget is used up" * (decision.stop and not decision.settled),
             ),
-            findings(decision, self._audits),
+            findings(decision, self._models.audits),
         )
 
     @property
     def random_share(self) -> float:
         """Current random share: 1 at chance accuracy, falling to `min_random` at 70 % correct."""
-        if self._model is None or self._model.acquisition.judged < 10:
-            return 0.5
-        trust = min(1.0, max(0.0, (self._model.acquisition.accuracy - 0.5) / 0.2))
-        return 1.0 - trust * (1.0 - self.min_random)
+        return selection.random_share(self.model, self.min_random)
 
     @property
     def exploration_now(self) -> float:
@@ -803,25 +758,13 @@ class Learner:
         While a further dimension has been found, or the reported rank is above that at which the
         acquisition model predicts best, all: the questions are to place that dimension.
         """
-        known, model = self.sensitivity, self._model
-        if known is not None and known.found is not None:
-            return 1.0
-        if model is not None and model.rank > model.acquisition.embedding.shape[1]:
+        if selection.places_a_dimension(self.model, self.sensitivity):
             return 1.0
         return (
-            min(self.exploration_share, EXPLORATION_WHEN_CLEAR)
-            if CLEAR.clear(self._audits) or self.decision.settled
+            min(self.exploration_share, selection.EXPLORATION_WHEN_CLEAR)
+            if selection.CLEAR.clear(self._models.audits) or self.decision.settled
             else self.exploration_share
         )
-
-    @property
-    def _local(self) -> proposals.Local | None:
-        """Questions among neighbours, where the stopping rule is about a further dimension."""
-        rule = self.stopping
-        # Random questions are not selected by anything.
-        if not isinstance(rule, FurtherDimensionRule) or self.selector.name == "random":
-            return None
-        return proposals.Local(LocalSelector(rule.share(self.n_objects)), LOCAL_SHARE)
 
     def question(self, question: int) -> Question:
         """Look up a question by its id.
@@ -844,7 +787,7 @@ class Learner:
     @property
     def model(self) -> Model | None:
         """The most recently published model; None before the first audit."""
-        return self._model
+        return self._models.current
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -864,17 +807,17 @@ class Learner:
     @property
     def unfitted(self) -> int:
         """Number of counted answers that the model has not been fitted to; 0 without a model."""
-        return 0 if self._model is None else len(self._counts) - self._model.up_to
+        return 0 if self.model is None else len(self._counts) - self.model.up_to
 
     @property
     def audits(self) -> tuple[Audit, ...]:
         """All audits so far."""
-        return tuple(self._audits)
+        return tuple(self._models.audits)
 
     # ---- internals ------------------------------------------------------------------------------
 
     def _selector_state(self, out: Sequence[int], taken: Set[int]) -> SelectorState:
-        model = self._model
+        model = self.model
         return SelectorState(
             embedding=np.zeros((self.n_objects, 0)) if model is None else model.embedding,
             temperature=1.0 if model is None else model.temperature,
@@ -903,7 +846,7 @@ class Learner:
         InvalidParameter
             If there is no model yet.
         """
-        triplets, model = self._triplets(), self._model
+        triplets, model = self._triplets(), self.model
         if triplets is None or model is None:
             raise InvalidParameter("There is no model yet: call audit() first.")
         return metrics.objective(embedding, triplets, SolverSettings(model.lam))
@@ -927,10 +870,7 @@ class Learner:
     def _forget(self) -> None:
         """Reset everything that was computed from answers; the history is kept."""
         self._counts = RunningCounts(self._history.index, self.kind)
-        self._audits: list[Audit] = []
-        self._warm = NO_STARTS
-        self._model = None
-        self._version = 0
+        self._models = Models(self.n_objects)
 
     def _rebuild(self) -> None:
         """Replay all events with the current exclusions."""
@@ -938,7 +878,7 @@ class Learner:
         started: PendingAudit | None = None
         for kind, which in self._history.events():
             if kind == "ask":
-                question, model = self._history.question(which), self._model
+                question, model = self._history.question(which), self.model
                 if model is None:
                     self._counts.predict(None)
                 else:
@@ -953,36 +893,8 @@ class Learner:
                 started = self._audit_of_now()
             elif kind == "audit":
                 # In snapshots of earlier versions, audits have no start of their own.
-                self._take_in((started or self._audit_of_now()).run())
+                result = (started or self._audit_of_now()).run()
+                self._models.take_in(result, self._triplets(), len(self._counts))
                 started = None
-            elif self._audits:
-                self._refit()
-
-
-def _row(anchor: int | None, options: Sequence[int]) -> Questions:
-    return np.array([NOTHING if anchor is None else anchor, *options], dtype=np.int64)
-
-
-def _question(
-    kind: Kind,
-    number: int,
-    chosen: proposals.Proposal,
-    model: Model | None,
-    seed: tuple[int, int],
-    repeats: int | None = None,
-) -> Question:
-    """A question with the margin that a model predicts for it."""
-    first, *options = (int(item) for item in chosen.row)
-    anchor = first if kind.has_anchor else None
-    return Question(
-        id=number,
-        anchor=anchor,
-        options=tuple(options),
-        purpose=chosen.purpose,
-        score=chosen.score,
-        version=0 if model is None else model.version,
-        seed=seed,
-        margin=0.0 if model is None else model.prediction(kind, anchor, options)[0],
-        repeats=repeats,
-        kind=kind,
-    )
+            elif self._models.audits:
+                self._models.refit(self._triplets(), len(self._counts))

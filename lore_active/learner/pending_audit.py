@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lore_active.acquisition.model import AcquisitionModel
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.errors import LoreError
 from lore_active.learner import updates
 from lore_active.learner.model import Model
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank.audit import Audit
+from lore_active.rank.bayes_factor import Decisive, FurtherDimension
 from lore_active.rank.comparison import WarmStarts
-from lore_active.rank.further_dimension import Decisive, FurtherDimension
 from lore_active.rank.significance import wilson
 from lore_active.stopping.rules import Progress, StoppingRule
 from lore_active.stopping.smallest_dimension import FurtherDimensionRule

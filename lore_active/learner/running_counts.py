@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, RowTable
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.significance import Proportion, wilson
+from lore_active.row_table import NOTHING, RowTable
 
 # Number of recent random questions over which accuracy is computed.
 WINDOW = 200
@@ -120,7 +120,9 @@ class RunningCounts:
             before = self._places.rows[self._index(question.repeats)].tolist()
             if before[0] != NOTHING:
                 # The options are shown in the reverse order.
-                self._agreed += self._same([self.kind.options - 1 - one for one in before], places)
+                self._agreed += self._same(
+                    [self.kind.options - 1 - position for position in before], places
+                )
                 self._repeated += 1
 
     def _expected(self, index: int) -> list[int] | None:
@@ -133,9 +135,9 @@ class RunningCounts:
         places: list[int] = self._predicted.rows[index].tolist()
         return places if places[0] != NOTHING else None
 
-    def _same(self, one: list[int], other: list[int]) -> bool:
+    def _same(self, first: list[int], other: list[int]) -> bool:
         """Whether two answers to the same question are the same."""
-        return one == other if self.kind.ordered else sorted(one) == sorted(other)
+        return first == other if self.kind.ordered else sorted(first) == sorted(other)
 
     @property
     def rows(self) -> NDArray[np.int64]:

@@ -21,9 +21,9 @@ from lore_active.learner.learner import Learner
 from lore_active.learner.model import Model
 from lore_active.questions.question import Answer, Question
 from lore_active.rank.audit import Audit, RankEvidence
+from lore_active.rank.bayes_factor import FurtherDimension
 from lore_active.rank.comparison import WarmStarts
 from lore_active.rank.fits import Starts
-from lore_active.rank.further_dimension import FurtherDimension
 from lore_active.stopping.registry import STOPPING_RULES
 
 FORMAT = 9
@@ -54,6 +54,7 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "predicted": learner._counts.predicted.copy(),
     }
     rule: Any = learner.stopping
+    models = learner._models
     if learner.stopping.name not in STOPPING_RULES:
         raise InvalidParameter(f"The stopping rule {learner.stopping.name!r} cannot be saved.")
     document = {
@@ -67,17 +68,17 @@ def dump(learner: Learner) -> tuple[dict[str, Any], Arrays]:
         "exploration_share": learner.exploration_share,
         "lam": learner.lam,
         "asks": learner._asks,
-        "version": learner._version,
+        "version": models.version,
         "participants": list(history.participants),
         "excluded": sorted(learner._excluded),
         "released": sorted(history.released),
         "codes": CODES,
         "audits": [
-            _audit_out(audit, f"audit{index}_", arrays, index == len(learner._audits) - 1)
-            for index, audit in enumerate(learner._audits)
+            _audit_out(audit, f"audit{index}_", arrays, index == len(models.audits) - 1)
+            for index, audit in enumerate(models.audits)
         ],
-        "model": None if learner._model is None else _model_out(learner._model, arrays),
-        "warm": _warm_out(learner._warm, arrays),
+        "model": None if models.current is None else _model_out(models.current, arrays),
+        "warm": _warm_out(models.warm, arrays),
     }
     return document, arrays
 
@@ -106,7 +107,7 @@ def load(document: dict[str, Any], arrays: Arrays, ids: Sequence[int] | None = N
         kind=document.get("kind", "triplet"),
     )
     learner._asks = document["asks"]
-    learner._version = document["version"]
+    learner._models.version = document["version"]
     learner._excluded = set(document["excluded"])
     if document["format"] == QUESTIONS_IN_DOCUMENT:
         _document_in(learner._history, document)
@@ -128,13 +129,13 @@ def load(document: dict[str, Any], arrays: Arrays, ids: Sequence[int] | None = N
     learner._history.release(document.get("released", ()))
     for index in range(len(learner._history.given)):
         learner._count(learner._history.answer(index))
-    learner._audits = [
+    learner._models.audits = [
         _audit_in(plain, f"audit{index}_", arrays) for index, plain in enumerate(document["audits"])
     ]
     if document["model"] is not None:
-        learner._model = _model_in(document["model"], arrays)
+        learner._models.current = _model_in(document["model"], arrays)
     if "warm" in document:
-        learner._warm = _warm_in(document["warm"], arrays)
+        learner._models.warm = _warm_in(document["warm"], arrays)
     return learner
 
 

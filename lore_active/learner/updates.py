@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lore_active.acquisition import model as acquisition_model
 from lore_active.acquisition.model import AcquisitionModel
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.pairs import Pairs, as_pairs
 from lore_active.embedding.solver import Solution, SolverSettings, solve
@@ -18,13 +18,10 @@ from lore_active.learner.model import Model, procrustes_aligned, sign_aligned
 from lore_active.questions.kinds import TRIPLET, Kind
 from lore_active.rank import evidence
 from lore_active.rank.audit import Audit
+from lore_active.rank.bayes_factor import Decisive, FurtherDimension
 from lore_active.rank.comparison import NO_STARTS, WarmStarts
 from lore_active.rank.cross_validation import LAMBDAS, compare
-from lore_active.rank.further_dimension import (
-    Decisive,
-    FurtherDimension,
-    further_dimensions,
-)
+from lore_active.rank.further_dimension import further_dimensions
 from lore_active.rank.significance import SUPPORTED_FROM, SUPPORTED_STILL
 from lore_active.trials.stages import as_trials, pairs_of
 from lore_active.types import Floats, Mapper

@@ -13,7 +13,7 @@ from lore_active.types import Flags, Floats
 
 # A lapse rate of 10 % with guessing gives 5 % errors on catch trials of triplets; slightly more is
 # allowed. Nobody is expected to be worse than at nine tenths of the errors of guessing.
-LAPSES, MARGIN, MOST_GUESSED = 0.10, 0.005, 0.9
+LAPSES, MARGIN, MAX_GUESSED = 0.10, 0.005, 0.9
 # Weights of the priors on these rates, in trials, for studies with few data.
 CATCH_PRIOR, REPEAT_PRIOR, PREDICTION_PRIOR = 8.0, 20.0, 4.0
 # Participants differ in noise: the agreement of an honest one with the predictions exceeds chance
@@ -80,7 +80,7 @@ class Trials:
 
     def take(self, rows: Any) -> Trials:
         """A subset of the trials."""
-        columns = [one.name for one in fields(self) if one.name != "kind"]
+        columns = [field.name for field in fields(self) if field.name != "kind"]
         return Trials(**{name: getattr(self, name)[rows] for name in columns}, kind=self.kind)
 
     def __len__(self) -> int:
@@ -208,7 +208,7 @@ def _wrong(trials: Trials, known: Reference) -> Floats:
         others[own] -= known.own_catch_sums[at[own]]
     least = min_wrong(trials.kind)
     share = (others[:, 1] + least * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
-    return np.clip(share, least, MOST_GUESSED * (1.0 - trials.chance))
+    return np.clip(share, least, MAX_GUESSED * (1.0 - trials.chance))
 
 
 def _unlike(trials: Trials, known: Reference) -> Floats:

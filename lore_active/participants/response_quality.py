@@ -151,7 +151,7 @@ class _Sheet:
         return made
 
     def looked(self, flag: str) -> bool:
-        return any(one.relevant.any() for one in self.patterns if one.flag == flag)
+        return any(pattern.relevant.any() for pattern in self.patterns if pattern.flag == flag)
 
     def evidence(self, flag: str, row: int, log_odds: Floats) -> Evidence:
         """The best pattern and starting trial for a flag; without one, for the whole session."""
@@ -161,14 +161,14 @@ class _Sheet:
         raised = log_odds[highest] >= -np.log(ALPHA * SHARES[flag])
         last = highest if raised else len(rows) - 1
         best, first, chosen = -np.inf, 0, None
-        for one in self.patterns:
-            if one.flag != flag:
+        for pattern in self.patterns:
+            if pattern.flag != flag:
                 continue
-            factors = one.log_factors(rows[: last + 1])
+            factors = pattern.log_factors(rows[: last + 1])
             from_here = np.cumsum(factors[::-1])[::-1]
-            weighted = start_weights(last + 1, one.first, one.later) + from_here
+            weighted = start_weights(last + 1, pattern.first, pattern.later) + from_here
             if chosen is None or weighted.max() > best:
-                best, first, chosen = float(weighted.max()), int(weighted.argmax()), one
+                best, first, chosen = float(weighted.max()), int(weighted.argmax()), pattern
         assert chosen is not None
         first = first if raised else 0
         span = rows[first : last + 1]
@@ -193,11 +193,11 @@ def _log_odds(trials: Trials, reference: Reference) -> tuple[dict[str, Floats], 
     made = tuple(patterns(trials, honest(trials, reference)))
     sheet = _Sheet(who, row, column, width, made)
     log_odds: dict[str, Floats] = {}
-    for one in made:
-        weights = start_weights(width, one.first, one.later)
-        odds = log_martingale(sheet.matrix(one.log_factors()), weights)
-        log_odds[one.flag] = (
-            np.logaddexp(log_odds[one.flag], odds) if one.flag in log_odds else odds
+    for pattern in made:
+        weights = start_weights(width, pattern.first, pattern.later)
+        odds = log_martingale(sheet.matrix(pattern.log_factors()), weights)
+        log_odds[pattern.flag] = (
+            np.logaddexp(log_odds[pattern.flag], odds) if pattern.flag in log_odds else odds
         )
     log_odds["catch"] = np.maximum(log_odds["catch"], _catch_looks(sheet))
     padding = sheet.matrix(np.ones(len(trials))) == 0.0
@@ -208,7 +208,7 @@ def _log_odds(trials: Trials, reference: Reference) -> tuple[dict[str, Floats], 
 
 def _catch_looks(sheet: _Sheet) -> Floats:
     """Log odds of the exact tests of catch errors, at the trials at which they are made."""
-    pattern = next(one for one in sheet.patterns if one.flag == "catch")
+    pattern = next(candidate for candidate in sheet.patterns if candidate.flag == "catch")
     order = np.flatnonzero(pattern.relevant)
     order = order[np.lexsort((sheet.column[order], sheet.row[order]))]
     rows, columns = sheet.row[order], sheet.column[order]

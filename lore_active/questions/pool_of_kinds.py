@@ -12,10 +12,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING
 from lore_active.questions.kinds import Kind
 from lore_active.questions.pool import ASK_AGAIN_FROM, AskedSet, Questions
 from lore_active.questions.splitmix import hashed
+from lore_active.row_table import NOTHING
 
 # With at most this many possible questions, all of them are listed to find those that remain.
 MAX_LISTED = 200_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lore_active.errors import InvalidParameter, LoreError
+from lore_active.errors import LoreError
 from lore_active.questions.kinds import TRIPLET, Comparison, Kind
 
 Side = Literal["left", "right"]
@@ -67,8 +67,6 @@ class Question:
     (0, 'cover', 0)
     >>> question.options == (question.left, question.right), question.kind.label
     (True, 'triplet')
-    >>> question.side_of(question.right)
-    'right'
     """
 
     id: int
@@ -91,30 +89,6 @@ class Question:
     def right(self) -> int:
         """The option on the right of a triplet."""
         return _of_triplet(self.kind, self.options, 1)
-
-    def side_of(self, item: int) -> Side:
-        """Return the side on which an option of a triplet is shown.
-
-        Parameters
-        ----------
-        item : int
-            One of the two options.
-
-        Returns
-        -------
-        {"left", "right"}
-
-        Raises
-        ------
-        InvalidParameter
-            If the item is not an option of this question.
-        """
-        if item not in (self.left, self.right):
-            raise InvalidParameter(
-                f"Item {item} is not an option of question {self.id}; the options are {self.left} "
-                f"and {self.right}."
-            )
-        return "left" if item == self.left else "right"
 
 
 def _of_triplet(kind: Kind, items: tuple[int, ...], place: int) -> int:

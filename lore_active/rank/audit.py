@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lore_active.embedding.solver import Solution
-from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.bayes_factor import FurtherDimension
 
 # Mean paired difference of held-out log-losses, and its standard error.
 LossDifference = tuple[float, float]

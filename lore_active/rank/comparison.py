@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.metrics import margins
 from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import Solution
@@ -85,12 +85,12 @@ class Comparison:
         self.judged = {0: Judged(largest, 1.0, guessing, 0.5, CHANCE)}
         self.warm = WarmStarts()
 
-    def add(self, lam: float, parts: Sequence[Fold], found: Sequence[dict[int, Solution]]) -> None:
+    def add(self, lam: float, parts: Sequence[Fold], solved: Sequence[dict[int, Solution]]) -> None:
         """Take in the fits of all folds at one λ."""
         # A rank that was not reached in every fold cannot be compared by paired differences.
-        for rank in sorted(set.intersection(*map(set, found)) if found else set()):
+        for rank in sorted(set.intersection(*map(set, solved)) if solved else set()):
             column = np.empty(len(self.triplets))
-            for fold, solutions in zip(parts, found, strict=True):
+            for fold, solutions in zip(parts, solved, strict=True):
                 column[fold.held] = margins(solutions[rank].embedding, fold.test)
             result = self.table[rank, lam] = judged(lam, column, self.triplets)
             if rank not in self.judged or result.loss < self.judged[rank].loss:

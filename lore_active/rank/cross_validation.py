@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.solver import Solution
 from lore_active.rank import fits
 from lore_active.rank.audit import Audit
@@ -93,14 +93,14 @@ def _compared_cold(
         wide = fits.wide_fit(parts[index].pairs, most)
         return {lam: fits.narrowed(parts[index].pairs, lam, wide) for lam in lambdas}
 
-    found = list(mapper(fitted, range(len(parts))))
+    solved = list(mapper(fitted, range(len(parts))))
     comparison = Comparison(triplets, most, max(lambdas))
     for lam in lambdas:
-        comparison.add(lam, parts, [solutions[lam] for solutions in found])
+        comparison.add(lam, parts, [solutions[lam] for solutions in solved])
     lam = comparison.judged[comparison.best].lam
     starts = {
-        fold.part: Starts({k: one.embedding for k, one in solutions[lam].items()})
-        for fold, solutions in zip(parts, found, strict=True)
+        fold.part: Starts({k: solution.embedding for k, solution in solutions[lam].items()})
+        for fold, solutions in zip(parts, solved, strict=True)
     }
     comparison.warm = WarmStarts(starts, lam, checked=len(triplets))
     return comparison
@@ -137,40 +137,40 @@ def _compared_warm(
             )
         )
 
-    found = fitted(lam, least, most)
+    solved = fitted(lam, least, most)
     if check:
-        found = _checked(parts, lam, most, found, warm.checks % len(parts), mapper)
-    comparison.add(lam, parts, found)
+        solved = _checked(parts, lam, most, solved, warm.checks % len(parts), mapper)
+    comparison.add(lam, parts, solved)
     for _ in lambdas:
         while comparison.best >= most and most < MAX_RANKS:
             most += 1
-            found = _joined(found, fitted(lam, most, most, found))
-            comparison.add(lam, parts, found)
+            solved = _joined(solved, fitted(lam, most, most, solved))
+            comparison.add(lam, parts, solved)
         while comparison.best in (0, least) and least > 1:
             least -= 1
-            found = _joined(found, fitted(lam, least, least))
-            comparison.add(lam, parts, found)
+            solved = _joined(solved, fitted(lam, least, least))
+            comparison.add(lam, parts, solved)
         best, candidates = comparison.best, comparison.candidates()
         for other in lambdas if check or candidates[-1:] != [warm.rank] else warm.lambdas:
             for rank in candidates:
                 if (rank, other) not in comparison.table:
-                    comparison.add(other, parts, fitted(other, rank, rank, found))
+                    comparison.add(other, parts, fitted(other, rank, rank, solved))
         if (check or few) and best + 1 <= most and (best + 1, lam) not in comparison.table:
             # The penalty removes a further dimension, which a smaller one may not do.
             for other in lambdas:
                 if other < lam and (best + 1, other) not in comparison.table:
-                    comparison.add(other, parts, fitted(other, max(best, 1), best + 1, found))
+                    comparison.add(other, parts, fitted(other, max(best, 1), best + 1, solved))
         if comparison.best == 0 or comparison.judged[comparison.best].lam == lam:
             break
         lam = comparison.judged[comparison.best].lam
-        found = _joined(found, fitted(lam, least, most, found))
-        comparison.add(lam, parts, found)
+        solved = _joined(solved, fitted(lam, least, most, solved))
+        comparison.add(lam, parts, solved)
     comparison.most = most
     comparison.warm = replace(
         warm,
         folds={
             fold.part: _kept(warm.folds[fold.part], solutions, least, most)
-            for fold, solutions in zip(parts, found, strict=True)
+            for fold, solutions in zip(parts, solved, strict=True)
         },
         lam=lam,
         checks=warm.checks + check,
@@ -179,8 +179,8 @@ def _compared_warm(
     return comparison
 
 
-def _joined(found: Sequence[Fits], more: Sequence[Fits]) -> list[Fits]:
-    return [{**solutions, **further} for solutions, further in zip(found, more, strict=True)]
+def _joined(solved: Sequence[Fits], more: Sequence[Fits]) -> list[Fits]:
+    return [{**solutions, **further} for solutions, further in zip(solved, more, strict=True)]
 
 
 def _kept(old: Starts, solutions: Fits, least: int, most: int) -> Starts:
@@ -194,16 +194,16 @@ def _checked(
     parts: Sequence[Fold],
     lam: float,
     most: int,
-    found: list[Fits],
+    solved: list[Fits],
     tried: int,
     mapper: Mapper,
 ) -> list[Fits]:
     """Fit one fold from a cold start, and all of them if that finds a lower objective."""
     cold = fits.cold_fits(parts[tried].pairs, lam, most)
-    if not fits.better(cold, found[tried]):
-        return found
+    if not fits.better(cold, solved[tried]):
+        return solved
     others = mapper(
         lambda index: cold if index == tried else fits.cold_fits(parts[index].pairs, lam, most),
         range(len(parts)),
     )
-    return [fits.lowest(warm, cold) for warm, cold in zip(found, others, strict=True)]
+    return [fits.lowest(warm, cold) for warm, cold in zip(solved, others, strict=True)]

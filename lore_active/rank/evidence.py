@@ -18,7 +18,7 @@ from math import comb, inf, lgamma, log, pi
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.embedding.covariance import MAX_COORDINATES, factored
 from lore_active.embedding.pairs import Pairs

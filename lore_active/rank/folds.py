@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.pairs import Pairs
 from lore_active.questions.pool import keys
 from lore_active.questions.splitmix import hashed

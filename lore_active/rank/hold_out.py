@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.fit import spectral_start
 from lore_active.embedding.lift import LIFT_LENGTH, steepest_directions
 from lore_active.embedding.metrics import margins

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.metrics import triplet_accuracy
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import Questions, keys
@@ -42,7 +42,9 @@ class SimulatedParticipants:
     def answer(self, question: Question) -> tuple[Chosen, str] | None:
         """Return the chosen options, and who chose them: the next who can be asked."""
         asked = question.kind.key(question.anchor, question.options)
-        observer = next((one for one in self._line if (one, asked) not in self._had), None)
+        observer = next(
+            (candidate for candidate in self._line if (candidate, asked) not in self._had), None
+        )
         if observer is None:
             return None
         self._had.add((observer, asked))

@@ -178,5 +178,5 @@ def correct_ranks(coordinates: Floats, smallest: float) -> tuple[int, int]:
     Dimensions with a share of at least `smallest` must be found; those between half of it and
     `smallest` may be.
     """
-    found = shares(coordinates)
-    return int((found >= smallest).sum()), int((found >= 0.5 * smallest).sum())
+    carried = shares(coordinates)
+    return int((carried >= smallest).sum()), int((carried >= 0.5 * smallest).sum())

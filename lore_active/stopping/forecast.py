@@ -72,12 +72,12 @@ class AuditStatus:
     @property
     def met(self) -> bool:
         """Whether the stopping rule is met."""
-        return bool(self.criteria) and all(one.passed for one in self.criteria)
+        return bool(self.criteria) and all(criterion.passed for criterion in self.criteria)
 
     @property
     def soonest(self) -> float:
         """The number of answers at which the rule can be met at the earliest."""
-        known = {one.name: one for one in self.criteria if not one.passed}
+        known = {criterion.name: criterion for criterion in self.criteria if not criterion.passed}
         minimum = float(self.answers)
         if "answers" in known:
             minimum = max(minimum, known["answers"].threshold)
@@ -116,8 +116,8 @@ def forecast(status: AuditStatus, calibration: Calibration | None = None) -> For
     if status.met:
         return Forecast(*3 * (status.answers,))
     candidates = shipped() if calibration is None else (calibration,)
-    found = ((made, made.features(status)) for made in candidates)
-    known, row = next((pair for pair in found if pair[1] is not None), (candidates[0], None))
+    matched = ((made, made.features(status)) for made in candidates)
+    known, row = next((pair for pair in matched if pair[1] is not None), (candidates[0], None))
     if row is None or status.rank == 0 or status.answers == 0:
         return None
     outcomes, farthest = known.alike(known.distances(row[None, :]))
@@ -206,7 +206,7 @@ def calibrate(studies: Sequence[Followed]) -> Calibration:
 
     A study that was cut off counts as if it had stopped there.
     """
-    names = tuple(one.name for one in studies[0].audits[0].criteria)
+    names = tuple(criterion.name for criterion in studies[0].audits[0].criteria)
     table, outcomes, study = [], [], []
     for number, followed in enumerate(studies):
         # At its last audit a study is over; without a dimension there is no forecast.
@@ -245,13 +245,13 @@ def _tuned(made: Calibration, study: NDArray[np.int64]) -> Calibration:
 
 
 def _features(names: Sequence[str], status: AuditStatus) -> Floats | None:
-    known = {one.name: one for one in status.criteria}
+    known = {criterion.name: criterion for criterion in status.criteria}
     for name, meaning in ALIASES.items():
         if name in known and meaning not in known:
             known[meaning] = known.pop(name)
     if set(known) != set(names):
         return None
-    open_share = sum(not one.passed for one in status.criteria) / len(names)
+    open_share = sum(not criterion.passed for criterion in status.criteria) / len(names)
     per_item = log(max(1, status.answers) / status.items)
     return np.array([*(known[name].progress for name in names), open_share, per_item])
 

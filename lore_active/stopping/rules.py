@@ -44,24 +44,24 @@ class Decision:
     def message(self) -> str:
         """The decision as sentences."""
         if self.settled:
-            met = (message(one, self.rank) for one in self.criteria if one.passed)
+            met = (message(criterion, self.rank) for criterion in self.criteria if criterion.passed)
             return f"The rank is settled at {dimensions(self.rank)}. {' '.join(met)}"
         start = "The budget is used up. " if self.stop else ""
-        open_ = [one for one in self.criteria if not one.passed]
-        messages = " ".join(message(one, self.rank) for one in open_)
-        return f"{start}{not_met([one.name for one in open_])} {messages}".strip()
+        open_ = [criterion for criterion in self.criteria if not criterion.passed]
+        messages = " ".join(message(criterion, self.rank) for criterion in open_)
+        return f"{start}{not_met([criterion.name for criterion in open_])} {messages}".strip()
 
 
 def findings(decision: Decision, audits: Sequence[Audit]) -> Findings | None:
     """What has been found so far, for the verdict; None before the first audit."""
     if not audits:
         return None
-    guessing = next((one for one in audits[-1].evidence if one.rank == 0), None)
+    guessing = next((evidence for evidence in audits[-1].evidence if evidence.rank == 0), None)
     return Findings(
         decision.rank,
         decision.settled,
         decision.criteria,
-        tuple(one.rank for one in audits),
+        tuple(audit.rank for audit in audits),
         only_a_bound(
             decision.rank,
             None if guessing is None else (guessing.difference, guessing.error),
@@ -85,8 +85,8 @@ class StoppingRule(Protocol):
 def _unchanged(audits: Sequence[Audit]) -> int:
     """The number of audits, up to the last, at which the rank has been the same."""
     held = 0
-    for one in reversed(audits):
-        if one.rank != audits[-1].rank:
+    for audit in reversed(audits):
+        if audit.rank != audits[-1].rank:
             break
         held += 1
     return held
@@ -127,7 +127,7 @@ class RankSettled:
         """Stop or continue, with the criteria as reasons."""
         rank = progress.audits[-1].rank if progress.audits else 0
         criteria = self.criteria(progress)
-        settled = all(one.passed for one in criteria)
+        settled = all(criterion.passed for criterion in criteria)
         spent = self.max_answers is not None and progress.answers >= self.max_answers
         return Decision(settled or spent, settled, rank, criteria)
 
@@ -180,7 +180,7 @@ class RankSettled:
     def clear(self, audits: Sequence[Audit]) -> bool:
         """Whether the held-out criteria are met, regardless of the number of answers and items."""
         reasons = (self._held(audits), self._against(audits, -1), self._against(audits, +1))
-        return all(one.passed for one in reasons)
+        return all(reason.passed for reason in reasons)
 
     def _against(self, audits: Sequence[Audit], step: int) -> Criterion:
         """The advantage of the rank over a neighbour in held-out log-loss, over the last audits.
@@ -197,8 +197,8 @@ class RankSettled:
             return Criterion(name, 0.0, need, False)
         if audits[-1].rank == 0:
             return Criterion(name, 0.0, need, False)
-        published = [one.below if step < 0 else one.above for one in recent]
-        acquisition = [one.map_above for one in recent] if step > 0 else []
+        published = [audit.below if step < 0 else audit.above for audit in recent]
+        acquisition = [audit.map_above for audit in recent] if step > 0 else []
         pooled = [mean for mean in (_pooled(published), _pooled(acquisition)) if mean is not None]
         if not pooled:
             # The penalty always removed further dimensions, so there is nothing to compare with.

@@ -276,16 +276,18 @@ def joint_evidence(*profiles: Sequence[ShareTest]) -> list[tuple[float, float, b
         }
         for tests in profiles
     ]
-    found = []
+    joined = []
     for share in sorted(set().union(*known)):
         values = [
-            one.get(share, one[max(one)]) for one in known if share in one or share > max(one)
+            profile.get(share, profile[max(profile)])
+            for profile in known
+            if share in profile or share > max(profile)
         ]
         if len(values) == len(known):
-            found.append(
+            joined.append(
                 (share, joint([against for against, _ in values]), all(same for _, same in values))
             )
-    return found
+    return joined
 
 
 def joint(values: Sequence[float]) -> float:

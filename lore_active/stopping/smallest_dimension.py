@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from lore_active.errors import InvalidParameter
 from lore_active.rank.audit import Audit
-from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.bayes_factor import FurtherDimension
 from lore_active.rank.significance import CLEARLY_WORSE, MAX_FOUND, REFUTED
 from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.rules import Progress, RankSettled

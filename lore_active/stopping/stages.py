@@ -32,7 +32,7 @@ class Findings:
 
     def criterion(self, name: str) -> Criterion | None:
         """The criterion with this name, if the rule has it."""
-        return next((one for one in self.criteria if one.name == name), None)
+        return next((criterion for criterion in self.criteria if criterion.name == name), None)
 
     def met(self, name: str) -> bool:
         """Whether a criterion is met."""

@@ -40,7 +40,7 @@ def verdict(collection: Collection, findings: Findings | None) -> Verdict:
         headline=stage.headline.format(**figures),
         explanation=f"{explanation}{about}",
         methods=stage.methods.format(**figures),
-        criteria=tuple(one for one in criteria if stage.shows(one.name)),
+        criteria=tuple(criterion for criterion in criteria if stage.shows(criterion.name)),
         has_rank=stage.has_rank,
     )
 
@@ -102,7 +102,7 @@ def _figures(collection: Collection, findings: Findings | None) -> dict[str, str
         "fitted": f"{needed.value:,.0f}" if needed else "",
         "needed": f"{needed.threshold:,.0f}" if needed else "",
         "stable_audits": "audit" if stable == 1 else f"{stable} audits",
-        "met": str(sum(one.passed for one in findings.criteria)),
+        "met": str(sum(criterion.passed for criterion in findings.criteria)),
         "all": str(len(findings.criteria)),
     }
 

@@ -225,13 +225,13 @@ def pair_block_covariances(
         for q in range(p + 1):
             total = 0.0
             for side in range(4):
-                one = first[p] if side < 2 else second[p]
+                item = first[p] if side < 2 else second[p]
                 other = first[q] if side % 2 == 0 else second[q]
-                if one == other:
+                if item == other:
                     sign = 1.0 if side in (0, 3) else -1.0
                     for k in range(axes):
                         for m in range(axes):
-                            total += sign * unit[p, k] * blocks[one, k, m] * unit[q, m]
+                            total += sign * unit[p, k] * blocks[item, k, m] * unit[q, m]
             out[p, q] = total
             out[q, p] = total
 
@@ -243,10 +243,10 @@ def pair_images(first: Indices, second: Indices, unit: Floats, matrix: Floats, o
     for p in range(first.shape[0]):
         out[p] = 0.0
         for k in range(axes):
-            one = first[p] * axes + k
+            coordinate = first[p] * axes + k
             other = second[p] * axes + k
             for column in range(matrix.shape[1]):
-                out[p, column] += unit[p, k] * (matrix[one, column] - matrix[other, column])
+                out[p, column] += unit[p, k] * (matrix[coordinate, column] - matrix[other, column])
 
 
 @kernel

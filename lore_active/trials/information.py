@@ -175,14 +175,14 @@ def add_to_coordinates(
             if weight == 0.0:
                 continue
             for side in range(4):
-                one = first[p] if side < 2 else second[p]
+                item = first[p] if side < 2 else second[p]
                 other = first[q] if side % 2 == 0 else second[q]
-                if one < other:
+                if item < other:
                     continue
                 signed = weight if side in (0, 3) else -weight
                 for k in range(axes):
-                    for m in range(k + 1 if one == other else axes):
-                        out[one * axes + k, other * axes + m] += signed * unit[p, k] * unit[q, m]
+                    for m in range(k + 1 if item == other else axes):
+                        out[item * axes + k, other * axes + m] += signed * unit[p, k] * unit[q, m]
 
 
 @kernel

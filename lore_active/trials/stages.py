@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.embedding.pairs import Pairs, as_pairs
 from lore_active.types import Floats, Indices
 
@@ -86,8 +86,10 @@ def as_stages(triplets: Triplets) -> Stages:
         chosen.setdefault(unpicked, []).append(int(near[begin]))
     _count(chosen, stages, times)
     listed = sorted(stages)
-    sizes = [len(one) + len(other) for one, other in listed]
-    members = np.array([pair for one, other in listed for pair in (*one, *other)], dtype=np.int64)
+    sizes = [len(picked) + len(other) for picked, other in listed]
+    members = np.array(
+        [pair for picked, other in listed for pair in (*picked, *other)], dtype=np.int64
+    )
     keys, member = np.unique(members, return_inverse=True)
     return Stages(
         pairs=as_pairs(triplets),
@@ -95,8 +97,8 @@ def as_stages(triplets: Triplets) -> Stages:
         second=(keys % items).astype(np.int32),
         start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
         member=member.astype(np.int32),
-        picked=np.array([len(one) for one, _ in listed], dtype=np.int32),
-        weight=np.array([stages[one] for one in listed], dtype=np.float64) / len(triplets),
+        picked=np.array([len(picked) for picked, _ in listed], dtype=np.int32),
+        weight=np.array([stages[stage] for stage in listed], dtype=np.float64) / len(triplets),
         count=len(triplets),
     )
 

@@ -14,8 +14,9 @@ from typing import Any
 import click
 
 from lore_active.data.columns import simulated_note
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
 from lore_active.data.formats import read_table, write_embedding
+from lore_active.data.triplets import Triplets
 from lore_active.errors import FewAnswersWarning, InvalidParameter
 from lore_active.estimators.base import unseen_items
 from lore_active.estimators.lore import LORE
@@ -24,12 +25,12 @@ from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.parallel import running
 from lore_active.warmup import warm
 from server.cli import options
-from server.cli.options import opened
 from server.cli.terminal import bar, say
+from server.clock import now
 from server.comparison import drawing, text
 from server.comparison.run import chosen, verdict
 from server.comparison.run import compare as compared
-from server.exports.log import is_log
+from server.exports.log import is_log, opened
 from server.learning.comparisons import comparisons_of, trials_of
 from server.store import imports, journal
 
@@ -229,7 +230,7 @@ def _answers(path: Path, simulated: bool, label: str | None) -> tuple[Triplets, 
             "--simulated applies to files only; from a study, the answers that its model "
             "uses are read."
         )
-    with opened(path) as (study, database, _):
+    with opened(path, now) as (study, database, _):
         answers = database.read(journal.counted)
         trials = [
             *database.read(imports.counted),

@@ -15,12 +15,13 @@ import click
 from lore_active.data.columns import simulated_note as rows_left_out
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter, InvalidTriplets
-from server.cli.options import answer_format, opened, place_beside
+from server.cli.options import answer_format, place_beside
 from server.cli.terminal import bar
 from server.clock import now
 from server.exports import folder as export_folder
 from server.exports import log
 from server.exports.dictionary import simulated_note
+from server.exports.log import opened
 from server.exports.registry import FORMATS
 from server.exports.tables import ExportOptions
 from server.status.counting import answer_counts
@@ -90,7 +91,7 @@ def export(
     if identified and pseudonyms:
         raise InvalidParameter("--identified and --pseudonyms cannot be used together.")
     choice = ExportOptions(without_excluded, pseudonyms, simulated, identified, comments)
-    with opened(folder) as (study, database, _):
+    with opened(folder, now) as (study, database, _):
         if out is None:
             out = place_beside(folder, study.name, "export") / formats
         files = export_folder.write(

@@ -103,7 +103,7 @@ COMMANDS.homes |= {
         "Set a new experimenter password for the study in DIR and show it once.",
     ),
     "doctor": Location(
-        "server.cli.doctor:doctor",
+        "server.cli.maintenance:doctor",
         "Check that this machine, and the study in DIR, are ready; exit with code 1 if not.",
     ),
     "serve": Location(

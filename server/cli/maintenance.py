@@ -1,16 +1,21 @@
-"""The commands `forget` and `recover`: erase a participant, repair a damaged study."""
+"""The commands `doctor`, `recover` and `forget`: examine, repair a damaged study, erase."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from lore_active.errors import InvalidParameter
+from server.cli import options
 from server.cli.terminal import confirm, say
 from server.clock import now
+from server.doctor import clocks, disk, machine, reach
+from server.doctor import folder as study_folder
+from server.doctor.finding import Finding
 from server.exports.tables import utc
 from server.maintenance import erasure
 from server.maintenance.erasure import Erased
@@ -18,6 +23,7 @@ from server.maintenance.recovery import NotNeeded, Recovered, put_in_place, reco
 from server.store.recovery.repair import Ranges
 from server.study.loading import load
 from server.study.lock import ProcessLock
+from server.study.problems import printable
 from server.study.workspace import DATABASE, open_study
 
 NAMES = {
@@ -34,6 +40,7 @@ NAMES = {
     "state": ("state of the study", "states of the study"),
 }
 MAX_SHOWN = 20
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command()
@@ -233,4 +240,60 @@ def _print_erased(done: Erased, folder: Path) -> None:
     click.echo(
         "\nErase any other copies yourself: backups and exports that you moved or sent, and what "
         "the recruitment site keeps."
+    )
+
+
+def examine(study: Path | None, host: str, port: int) -> Iterator[Finding]:
+    """Run every check, cheapest first; without a study, only those of the machine."""
+    if study is not None:
+        yield from study_folder.examine(study)
+    yield from disk.examine(study or Path.cwd())
+    yield from clocks.examine(study)
+    yield from machine.examine()
+    yield from reach.examine(study, host, port)
+
+
+@click.command()
+@click.argument("study", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@options.host("Address that `serve` will listen on.")
+@options.port("Port that `serve` will listen on.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def doctor(ctx: click.Context, study: Path | None, host: str, port: int, as_json: bool) -> None:
+    """Check that this machine, and the study in DIR, are ready; exit with code 1 if not.
+
+    Checks disk, clock, memory, versions and ports, and briefly serves a copy of the study to
+    itself. The study's own data are not touched.
+    """
+    findings: list[Finding] = []
+    for finding in examine(study, host, port):
+        findings.append(finding)
+        if as_json:
+            say(f"{finding.check} …")
+        else:
+            _print_finding(finding)
+    problems = sum(finding.level == "problem" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    if as_json:
+        report = {"ok": problems == 0, "problems": problems, "warnings": warnings}
+        click.echo(json.dumps({**report, "findings": [asdict(finding) for finding in findings]}))
+    else:
+        click.echo(f"\n{_verdict(problems, warnings)}")
+    ctx.exit(1 if problems else 0)
+
+
+def _print_finding(finding: Finding) -> None:
+    level = click.style(f"{finding.level:8s}", fg=COLOURS[finding.level])
+    click.echo(f"{level} {finding.check:14s} {printable(finding.found)}")
+    if finding.advice:
+        click.echo(f"{'':8s} {'':14s} → {printable(finding.advice)}")
+
+
+def _verdict(problems: int, warnings: int) -> str:
+    def count(number: int, word: str) -> str:
+        return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
+
+    counts = f"{count(problems, 'problem')}, {count(warnings, 'warning')}.".capitalize()
+    return counts + (
+        " Fix the problems before you start a study." if problems else " Ready to run a study."
     )

@@ -1,11 +1,9 @@
-"""Shared by several commands: options, opening a study or log, where results are written."""
+"""Shared by several commands: options, and where results are written."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,15 +11,8 @@ import click
 
 from lore_active.errors import InvalidParameter
 from lore_active.simulation.worlds import WORLDS
-from server.clock import now
-from server.exports import log
-from server.store.database import Database
-from server.study.config import LoadedStudy
-from server.study.workspace import DATABASE, as_begun, reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Line of each row of a log, by table and row number.
-Lines = dict[tuple[str, int], int]
 
 
 def host(text: str) -> Callable[[Command], Command]:
@@ -86,21 +77,6 @@ def world(command: Command) -> Command:
         help="Kind of space that participants perceive; equal by default. "
         + " ".join(f"{known.name}: {known.description}" for known in WORLDS.values()),
     )(command)
-
-
-@contextmanager
-def opened(path: Path, incomplete: bool = False) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
-    """Open the study in a folder, or the one recorded in a log (then with its line numbers)."""
-    if path.is_dir():
-        with reading(path, now, incomplete) as (study, database):
-            yield study, database, {}
-        return
-    with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
-        study, database, lines = log.load(path, Path(home) / DATABASE, now)
-        try:
-            yield as_begun(study, database), database, lines
-        finally:
-            database.close()
 
 
 def place_beside(path: Path, study: str, name: str) -> Path:

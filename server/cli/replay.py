@@ -15,9 +15,10 @@ import click
 
 from lore_active.errors import InvalidParameter
 from server.cli.maintenance import named
-from server.cli.options import Lines, opened
 from server.cli.terminal import bar
+from server.clock import now
 from server.exports import log
+from server.exports.log import Lines, opened
 from server.exports.tables import utc
 from server.learning import trajectories
 from server.learning import what_if as settings_of
@@ -80,7 +81,7 @@ def replay(
     if what_if and continues:
         raise InvalidParameter("--continues and --what-if cannot be used together.")
     earlier = None if continues is None else _hash_of(continues)
-    with opened(path, incomplete=not what_if) as (study, database, lines):
+    with opened(path, now, incomplete=not what_if) as (study, database, lines):
         if what_if:
             _replay_what_if(database, study, (*what_if, *more), as_json)
         else:

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
-from server.cli.options import opened, place_beside
+from server.cli.options import place_beside
 from server.cli.terminal import say
 from server.clock import now
+from server.exports.log import opened
 from server.report.report import report as make_report
 
 START = "<!doctype html>"
@@ -53,14 +54,14 @@ def command(
 ) -> None:
     """Write a report as one HTML file: figures, data quality, methods, versions."""
     begun = time.perf_counter()
-    with opened(path) as (study, database, _):
+    with opened(path, now) as (study, database, _):
         out = out or place_beside(path, study.name, "report.html")
         _may_write(out)
         say("Reading the study …")
         made = make_report(database, study, now, pictures, with_names, simulated)
     written = _put(out, made.page)
     seconds = time.perf_counter() - begun
-    contents, items = made.found, made.items
+    contents, items = made.data, made.items
     if as_json:
         dimensions, accuracy = contents.shown["dimensions"], contents.shown["accuracy"]
         where = contents.shown["where"]

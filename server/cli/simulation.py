@@ -1,14 +1,9 @@
-"""The command `lore-active simulate`: studies with simulated participants or logged answers.
-
-One module, though long: its many options, and what is printed.
-"""
+"""The command `lore-active simulate`: studies with simulated participants or logged answers."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,142 +12,21 @@ import numpy as np
 
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.columns import simulated_note
-from lore_active.data.comparisons import MAX_ITEMS, as_triplets
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter
-from lore_active.learner.learner import Learner
-from lore_active.questions.kinds import TRIPLET, kind
-from lore_active.questions.pool import PooledQuestions
-from lore_active.simulation import worlds
 from lore_active.simulation.observers import (
     DISTRIBUTIONS,
-    Distribution,
-    ObserverNoise,
-    crowd,
-    simulated_answers,
 )
 from lore_active.simulation.parallel import running, sweep
-from lore_active.simulation.run import (
-    LoggedParticipants,
-    Participants,
-    SimulatedParticipants,
-    simulate,
-)
 from lore_active.stopping.criteria import percent
-from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES, stopping_rule
-from lore_active.stopping.sensitivity import share_of_interest
-from lore_active.types import Floats
+from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES
 from lore_active.warmup import warm
 from server.cli import options
 from server.cli.terminal import bar, say
+from server.simulation.simulated_study import SimulatedStudy, summary_of
 from server.study.items.positions import read_space
 
-TEST_QUESTIONS = 3000
 QUANTILES = (0.1, 0.5, 0.9)
-MAX_RANK = 1000
-MAX_OBSERVERS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Settings of a simulated study; with a pool, logged answers replace the simulated ones.
-
-    simulated: whether to include answers in the pool that were given by simulated participants.
-    """
-
-    items: int
-    rank: int
-    noise: float
-    answers: int
-    selector: str
-    seed: int
-    observers: int
-    lapse: float
-    side_bias: float
-    noise_spread: float
-    drift: float
-    stop: bool
-    pool: Path | None
-    simulated: bool = False
-    world: str | None = None
-    given: Floats | None = field(default=None, compare=False)
-    rule: str = DEFAULT_RULE
-    smallest_dimension: float | None = None
-    evidence: float = 20.0
-    kind: str = "triplet"
-    distribution: Distribution = "gaussian"
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("items", 4, MAX_ITEMS),
-            ("rank", 1, MAX_RANK),
-            ("observers", 1, MAX_OBSERVERS),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise InvalidParameter(f"{name} is {value}, but must be from {low} to {high}.")
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Run the study; yield a record for each audit, then a summary."""
-        learner, participants, test = self._participants()
-        for record in simulate(
-            learner, participants, self.answers, test, time.perf_counter, self.stop
-        ):
-            if record.get("summary"):
-                record["true_rank"] = self.rank if self.pool is None else None
-                record["correct_ranks"] = None if self.pool is not None else self.correct_ranks
-            yield record
-
-    @property
-    def space(self) -> Floats:
-        """Coordinates of the items in the world of the simulated participants."""
-        if self.given is not None:
-            return worlds.cut(self.given, self.rank)
-        return worlds.space(self.world or "equal", self.items, self.rank, self.seed)
-
-    @property
-    def correct_ranks(self) -> list[int]:
-        """The smallest and the largest number of dimensions that is correct.
-
-        A rule about dimensions of a certain size need not find smaller ones.
-        """
-        if self.rule != "smallest_dimension":
-            return [self.rank, self.rank]
-        share = share_of_interest(self.smallest_dimension, self.items)
-        return list(worlds.correct_ranks(self.space, share))
-
-    def _participants(self) -> tuple[Learner, Participants, Any]:
-        rule = stopping_rule(
-            self.rule,
-            max_answers=self.answers,
-            smallest_dimension=self.smallest_dimension,
-            evidence=self.evidence,
-        )
-        selector = SELECTORS.make(self.selector)
-        if self.pool is not None:
-            if kind(self.kind) != TRIPLET:
-                raise InvalidParameter("--pool has answers to triplets: omit --kind.")
-            # Items without answers could never be asked about, and the rank would never settle.
-            logged = as_triplets(self.pool, simulated=self.simulated).occurring()
-            pool = LoggedParticipants(logged, self.seed + 1)
-            source = PooledQuestions(pool.questions, logged.n_objects)
-            return Learner(logged.n_objects, self.seed, selector, rule, source=source), pool, None
-        observer_noise = ObserverNoise(
-            self.noise, self.noise_spread, self.lapse, self.side_bias, self.drift, self.distribution
-        )
-        space = self.space
-        participants = SimulatedParticipants(
-            crowd(space, self.observers, observer_noise, self.seed + 1)
-        )
-        test = simulated_answers(space, TEST_QUESTIONS, self.seed + 2, ObserverNoise(noise=0.0))
-        learner = Learner(self.items, self.seed, selector, rule, kind=self.kind)
-        return learner, participants, test
-
-
-def summary_of(setting: Setting) -> dict[str, Any]:
-    """Return the summary of a study, with its seed."""
-    *_, last = setting.records()
-    return {"seed": setting.seed, **last}
 
 
 @click.command(name="simulate")
@@ -251,7 +125,7 @@ def command(
     if given is not None and items not in (None, len(given)):
         raise InvalidParameter(f"--items is {items}, but {space} has {len(given)} items.")
     count = (len(given) if given is not None else 50) if items is None else items
-    setting = Setting(stop=not no_stop, items=count, given=given, **chosen)
+    setting = SimulatedStudy(stop=not no_stop, items=count, given=given, **chosen)
     if seeds is None and (jobs or scheduler):
         raise InvalidParameter("--jobs and --scheduler require --seeds.")
     if setting.pool is not None:
@@ -328,7 +202,7 @@ def _right(end: dict[str, Any]) -> bool:
     return bool(low <= end["stopped_rank"] <= high)
 
 
-def _total(setting: Setting, ends: list[dict[str, Any]]) -> dict[str, Any]:
+def _total(setting: SimulatedStudy, ends: list[dict[str, Any]]) -> dict[str, Any]:
     stops = [end for end in ends if end["stopped_at"] is not None]
     counts = [end["stopped_at"] for end in stops]
     settings = asdict(replace(setting, given=None))

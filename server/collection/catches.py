@@ -41,7 +41,7 @@ def own_question(study: LoadedStudy, catch: Catch, rng: np.random.Generator) -> 
         return KnownQuestion(None, _shuffled(three, rng), (catch.farther,))
     options: Items = (catch.nearer, catch.farther, *catch.others)
     if kind != TRIPLET:
-        near = {one.nearer for one in study.catches if one.anchor == catch.anchor}
+        near = {known.nearer for known in study.catches if known.anchor == catch.anchor}
         items = rng.permutation(len(study.items)).tolist()
         # Near items come last: they are used only if there are no others.
         free = [item for item in items if item not in (catch.anchor, *options)]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.errors import InvalidParameter
 from lore_active.rank.folds import folds as folded
 from lore_active.simulation.baselines import METHODS, Method

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from server.comparison import drawing
 from server.comparison.run import Result
 

@@ -107,8 +107,8 @@ def comparisons(record: Mapping[str, Any], kind: Kind) -> list[tuple[str, str, s
     items = [*options, record["anchor"]]
     known = record["known_answer"]
     return [
-        (items[one], items[near], items[far])
-        for one, near, far in kind.comparisons(anchor, range(len(options)), chosen)
+        (items[item], items[near], items[far])
+        for item, near, far in kind.comparisons(anchor, range(len(options)), chosen)
         if known is None or known in (items[near], items[far])
     ]
 

@@ -41,8 +41,8 @@ def report_html(database: Database, study: LoadedStudy) -> Iterator[str]:
 
 
 DOWNLOADS = {
-    one.name: one
-    for one in (
+    download.name: download
+    for download in (
         Download("report.html", "text/html", "Shareable report (one file)", report_html),
         Download("answers.csv", "text/csv", "All answers, one per row", answers_csv),
         Download("embedding.csv", "text/csv", "Coordinates of the items", embedding_csv),

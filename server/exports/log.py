@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
@@ -17,9 +19,10 @@ from server.store import archive
 from server.store.database import Connection, Database
 from server.store.hash_chain import records as chain
 from server.store.sqlite.former_names import current_column, current_table
-from server.store.tables import TABLES, key_of
+from server.store.sqlite.tables import TABLES, key_of
 from server.study.config import Catch, Item, LoadedStudy, Study
 from server.study.loading import NAME
+from server.study.workspace import DATABASE, as_begun, reading
 
 # Since format 2 a log ends with the hash chain of the stored rows. Up to that format, some tables
 # and columns had other names; up to format 3, the learner numbered questions itself; up to format
@@ -32,6 +35,8 @@ _HASH_LENGTH = 32
 _BEGIN = b'{"line":1,"kind":"study",'
 # Larger than any model: a file without line ends must not fill the memory.
 MAX_LINE_BYTES = 256 * 2**20
+# Line of each row of a log, by table and row number.
+Lines = dict[tuple[str, int], int]
 
 
 class BadLog(LoreError):
@@ -175,11 +180,9 @@ def read(file: BinaryIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
         raise BadLog(expected + 1, "the log ends here, but its last line is missing.")
 
 
-def load(
-    path: Path, into: Path, clock: Callable[[], int]
-) -> tuple[LoadedStudy, Database, dict[tuple[str, int], int]]:
+def load(path: Path, into: Path, clock: Callable[[], int]) -> tuple[LoadedStudy, Database, Lines]:
     """Load a log; return the study, its database, and each row's line by table and rowid."""
-    where: dict[tuple[str, int], int] = {}
+    where: Lines = {}
     database = Database(into, clock)
     try:
         with path.open("rb") as file:
@@ -206,10 +209,27 @@ def load(
     return study, database, where
 
 
+@contextmanager
+def opened(
+    path: Path, clock: Callable[[], int], incomplete: bool = False
+) -> Iterator[tuple[LoadedStudy, Database, Lines]]:
+    """Open the study in a folder, or the one recorded in a log (then with its line numbers)."""
+    if path.is_dir():
+        with reading(path, clock, incomplete) as (study, database):
+            yield study, database, {}
+        return
+    with tempfile.TemporaryDirectory(prefix="lore-active-") as home:
+        study, database, where = load(path, Path(home) / DATABASE, clock)
+        try:
+            yield as_begun(study, database), database, where
+        finally:
+            database.close()
+
+
 def _put_all(
     database: Database,
     events: Iterator[tuple[int, str, dict[str, Any]]],
-    where: dict[tuple[str, int], int],
+    where: Lines,
 ) -> None:
     known = database.read(lambda c: {table: archive.columns(c, table) for table in archive.LOGGED})
 

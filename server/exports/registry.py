@@ -64,7 +64,9 @@ def register(format_: ExportFormat) -> None:
 def holds_answers(name: str) -> bool:
     """Whether a file of this name is one that an export writes answers to."""
     return any(
-        re.fullmatch(pattern, name) for one in FORMATS.values() for pattern in one.answer_files
+        re.fullmatch(pattern, name)
+        for export_format in FORMATS.values()
+        for pattern in export_format.answer_files
     )
 
 

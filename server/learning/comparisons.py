@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lore_active.data.comparisons import Triplets, as_triplets
+from lore_active.data.comparisons import as_triplets
+from lore_active.data.triplets import Triplets
 from lore_active.questions.kinds import Kind
 from server.store.imports import Trial
 from server.store.journal import CountedAnswer
@@ -15,7 +16,7 @@ from server.store.journal import CountedAnswer
 
 def trials_of(kind: Kind, answers: Iterable[CountedAnswer]) -> list[Trial]:
     """Return the comparisons of each answer."""
-    return [kind.comparisons(one.anchor, one.options, one.chosen) for one in answers]
+    return [kind.comparisons(answer.anchor, answer.options, answer.chosen) for answer in answers]
 
 
 def comparisons_of(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.errors import LoreError
 from lore_active.learner.history import PURPOSES
 from lore_active.learner.learner import Learner
 from lore_active.questions.question import Question
+from lore_active.row_table import NOTHING
 from lore_active.stopping.rules import Decision
 from server.store import models
 from server.store.database import Database

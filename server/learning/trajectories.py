@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from lore_active.data.comparisons import Triplets
+from lore_active.data.triplets import Triplets
 from lore_active.errors import InvalidParameter
 from lore_active.learner.learner import Learner
 from lore_active.questions.kinds import TRIPLET
@@ -261,7 +261,9 @@ def _left_out(c: Connection, change: WhatIfChange) -> set[int]:
 
 def _pool(answers: Sequence[journal.CountedAnswer], items: int, left_out: set[int]) -> Triplets:
     """The answers to triplets that count as rows anchor, nearer, farther."""
-    trials = trials_of(TRIPLET, (one for one in answers if one.participant not in left_out))
+    trials = trials_of(
+        TRIPLET, (answer for answer in answers if answer.participant not in left_out)
+    )
     if not trials:
         raise InvalidParameter("No answers are left to choose from.")
     return comparisons_of(trials, items)

@@ -20,7 +20,7 @@ from server.store.recovery import backups, repair, salvage
 from server.store.recovery.repair import Mended, Missing
 from server.store.recovery.salvage import Merged, Source, Valid
 from server.store.sqlite.connection import Connection, connect, create_private
-from server.store.tables import CHAIN
+from server.store.sqlite.tables import CHAIN
 from server.study.config import LoadedStudy
 from server.study.workspace import DATABASE, contents, first_state
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lore_active.data.row_table import NOTHING, RowTable, item_type
 from lore_active.questions.kinds import Kind
+from lore_active.row_table import NOTHING, RowTable, item_type
 from lore_active.types import Flags, Floats
 from server.store.erasure import DAY_MS
 from server.store.summaries import AnswerRow
@@ -181,7 +181,9 @@ def _places(options: Sequence[int], chosen: Sequence[int]) -> tuple[int, ...]:
     """The places of the chosen options in order; an item that is shown twice has two."""
     places: list[int] = []
     for item in chosen:
-        places.append(next(k for k, one in enumerate(options) if one == item and k not in places))
+        places.append(
+            next(k for k, option in enumerate(options) if option == item and k not in places)
+        )
     return tuple(places)
 
 

@@ -132,8 +132,10 @@ def _free(x: float, y: float, width: float, others: list[Box], height: float) ->
     return None
 
 
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _meet(first: Box, other: Box) -> bool:
+    return (
+        first[0] < other[2] and other[0] < first[2] and first[1] < other[3] and other[1] < first[3]
+    )
 
 
 def name_of(item: Item) -> str:

@@ -150,14 +150,14 @@ def _packed(key: _Key, data: dict[str, Any], with_names: bool) -> Update:
     table = data["participants"]
     rows = sorted(
         table["rows"],
-        key=lambda one: (not (one["flags"] or one["excluded"]), -one["seen_at"]),
+        key=lambda row: (not (row["flags"] or row["excluded"]), -row["seen_at"]),
     )[:MAX_ROWS]
     log = data["log"]
     if not with_names:
-        rows = [{**one, "external": None, "feedback": ""} for one in rows]
+        rows = [{**cells, "external": None, "feedback": ""} for cells in rows]
         # Details such as links and reasons for exclusion may identify a participant.
         bare = {"detail": {}, "reason": ""}
-        log = [one if one["participant"] is None else {**one, **bare} for one in log]
+        log = [event if event["participant"] is None else {**event, **bare} for event in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     error = key.error
     storage = None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.row_table import NOTHING
 from lore_active.simulation.cost import Pay
 from lore_active.stopping import criteria
 from lore_active.stopping.registry import STOPPING_RULES
@@ -113,12 +113,12 @@ def figures(summary: StudySummary, rows: Rows) -> dict[str, Any]:
             "sides": summary.kind == TRIPLET,
             "several": summary.kind.pick > 1,
             "rows": [
-                rows.row(one, summary.qualities[one.id], summary.now)
-                for one in summary.participants
+                rows.row(participant, summary.qualities[participant.id], summary.now)
+                for participant in summary.participants
             ],
         },
         "machine": machine(summary),
-        "log": [_event(one) for one in summary.events],
+        "log": [_event(event) for event in summary.events],
     }
 
 
@@ -127,7 +127,7 @@ def where(summary: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dic
     state, decision, counts = summary.state, summary.decision, summary.answers
     collected = counts.answers
     running = state.status == "running"
-    since = next((one.at for one in summary.events if one.kind in OPENED), 0)
+    since = next((event.at for event in summary.events if event.kind in OPENED), 0)
     per_minute, window, spark = pace(summary.columns.received_at, summary.now, since)
     per_minute = per_minute if running else None
     known = known_sensitivity(summary.history, verdict)
@@ -218,17 +218,17 @@ def dimensions(summary: StudySummary, verdict: Verdict) -> dict[str, Any]:
         "message": messages.evidence(rank, ranks),
         "evidence": [
             {
-                "rank": one["rank"],
-                "difference": number(one["difference"], 6),
-                "error": number(one["error"], 6),
-                "accuracy": number(one["accuracy"], 4),
+                "rank": row["rank"],
+                "difference": number(row["difference"], 6),
+                "error": number(row["error"], 6),
+                "accuracy": number(row["accuracy"], 4),
             }
-            for one in ranks
+            for row in ranks
         ],
         "history": {
-            "answers": [one.answers for one in points],
-            "rank": [one.rank for one in points],
-            "audit": [int(one.audit) for one in points],
+            "answers": [point.answers for point in points],
+            "rank": [point.rank for point in points],
+            "audit": [int(point.audit) for point in points],
         },
     }
 
@@ -237,14 +237,14 @@ def stopping(decision: DecisionRow | None, verdict: Verdict, rule: str) -> dict[
     """The criteria that apply, what is missing, and the rule."""
     rows = [
         {
-            "name": one.name,
-            "title": criteria.title(one.name),
-            "value": number(one.value, 4),
-            "threshold": number(one.threshold, 4),
-            "passed": one.passed,
-            "message": criteria.message(one, 0 if decision is None else decision.rank),
+            "name": criterion.name,
+            "title": criteria.title(criterion.name),
+            "value": number(criterion.value, 4),
+            "threshold": number(criterion.threshold, 4),
+            "passed": criterion.passed,
+            "message": criteria.message(criterion, 0 if decision is None else decision.rank),
         }
-        for one in verdict.criteria
+        for criterion in verdict.criteria
     ]
     return {
         "settled": verdict.stage == "settled",
@@ -268,7 +268,7 @@ def accuracy(history: History, verdict: Verdict, kind: Kind) -> dict[str, Any]:
     ceiling = latest.get("ceiling")
     known = share["count"] > 0
     drawn = history.drawn() if known else []
-    points = [one for one in drawn if one.value is not None and one.rank > 0]
+    points = [point for point in drawn if point.value is not None and point.rank > 0]
     return {
         "count": share["count"],
         "value": number(share["value"], 4) if known else None,
@@ -278,10 +278,10 @@ def accuracy(history: History, verdict: Verdict, kind: Kind) -> dict[str, Any]:
         "chance": kind.chance,
         "message": messages.accuracy(share, ceiling, verdict, kind),
         "history": {
-            "answers": [one.answers for one in points],
-            "value": [one.value for one in points],
-            "low": [one.low for one in points],
-            "high": [one.high for one in points],
+            "answers": [point.answers for point in points],
+            "value": [point.value for point in points],
+            "low": [point.low for point in points],
+            "high": [point.high for point in points],
         },
     }
 
@@ -297,9 +297,9 @@ def spectrum(history: History, verdict: Verdict) -> dict[str, Any]:
         "message": messages.spectrum(now, known),
         "smallest": None if known is None else known.smallest,
         "history": {
-            "answers": [one.answers for one in points],
-            "shares": [list(one.shares) for one in points],
-            "ruled_out": [one.ruled_out for one in points],
+            "answers": [point.answers for point in points],
+            "shares": [list(point.shares) for point in points],
+            "ruled_out": [point.ruled_out for point in points],
         },
     }
 

@@ -53,18 +53,21 @@ def crowd(
     participants: Sequence[ParticipantSummary], times: SessionTimes, now: int, idle_minutes: int
 ) -> Crowd:
     """Count the participants for the forecast."""
-    everybody, participants = participants, [one for one in participants if not one.simulated]
+    everybody, participants = (
+        participants,
+        [participant for participant in participants if not participant.simulated],
+    )
     since, until = present(now, idle_minutes)
-    done = [one for one in participants if one.stage in FINISHED]
-    there = [one for one in participants if is_under_way(one, since, until)]
-    answered = [one for one in participants if one.done > 0]
-    trials = sum(one.done for one in answered)
-    spent = sum(int(times.ms[one.id]) for one in answered) / HOUR_MS
+    done = [participant for participant in participants if participant.stage in FINISHED]
+    there = [participant for participant in participants if is_under_way(participant, since, until)]
+    answered = [participant for participant in participants if participant.done > 0]
+    trials = sum(participant.done for participant in answered)
+    spent = sum(int(times.ms[participant.id]) for participant in answered) / HOUR_MS
     return Crowd(
         finished=len(done),
-        hours=sum(int(times.ms[one.id]) for one in done) / HOUR_MS,
+        hours=sum(int(times.ms[participant.id]) for participant in done) / HOUR_MS,
         under_way=len(there),
-        trials_left=sum(one.trials - one.done for one in there),
+        trials_left=sum(participant.trials - participant.done for participant in there),
         trial_hours=spent / trials if trials and spent else SECONDS_PER_TRIAL / 3600,
         simulated=len(participants) < len(everybody),
     )
@@ -99,8 +102,8 @@ def ahead(
     if decision is None or state.status == "stopped":
         return Ahead()
     criteria = tuple(
-        CriterionStatus(one.name, float(one.value), float(one.threshold), one.passed)
-        for one in map(from_stored, decision.reasons)
+        CriterionStatus(reason.name, float(reason.value), float(reason.threshold), reason.passed)
+        for reason in map(from_stored, decision.reasons)
     )
     status = AuditStatus(items, audited, decision.rank, criteria)
     if status.met:
@@ -185,11 +188,14 @@ def costs(pay: Pay, crowd: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
         return {"currency": None, "message": HINT}
     spent = cost(pay, crowd.finished, crowd.hours)
     hours = crowd.hours / crowd.finished if crowd.hours else trials * crowd.trial_hours
-    one = cost(pay, 1, hours)
-    under_way = crowd.under_way * one
+    per_participant = cost(pay, 1, hours)
+    under_way = crowd.under_way * per_participant
     more: Range | None = None
     if coming.participants is not None:
-        more = (under_way + coming.participants[0] * one, under_way + coming.participants[1] * one)
+        more = (
+            under_way + coming.participants[0] * per_participant,
+            under_way + coming.participants[1] * per_participant,
+        )
     total = None if more is None else (spent + more[0], spent + more[1])
     return {
         "currency": pay.currency.strip(),
@@ -197,7 +203,7 @@ def costs(pay: Pay, crowd: Crowd, trials: int, coming: Ahead) -> dict[str, Any]:
         "hours": round(crowd.hours, 3),
         "spent": round(spent, 2),
         "under_way": round(under_way, 2),
-        "per_participant": round(one, 2),
+        "per_participant": round(per_participant, 2),
         "to_stop": _cents(more),
         "total": _cents(total),
         "shown": money(spent, pay.currency),
@@ -218,7 +224,7 @@ def _cost_message(
 
 
 def _cents(amounts: Range | None) -> list[float] | None:
-    return None if amounts is None else [round(one, 2) for one in amounts]
+    return None if amounts is None else [round(amount, 2) for amount in amounts]
 
 
 MINUTE_MS = 60_000
@@ -240,13 +246,13 @@ class SessionTimes:
     def update(self, columns: Columns, participants: Sequence[ParticipantSummary]) -> None:
         """Add the answers since the last update; `ms` is indexed by the participant's number."""
         known = len(self.ms)
-        size = max((one.id for one in participants), default=-1) + 1
+        size = max((participant.id for participant in participants), default=-1) + 1
         if size > known:
             grown = np.zeros(size - known, dtype=np.int64)
             self._last, self.ms = np.append(self._last, grown), np.append(self.ms, grown)
-            for one in participants:
-                if one.id >= known:
-                    self._last[one.id] = one.arrived_at
+            for participant in participants:
+                if participant.id >= known:
+                    self._last[participant.id] = participant.arrived_at
         new = columns.since(self._read)
         self._read = len(columns.seq)
         order = np.lexsort((new.received_at, new.participant))

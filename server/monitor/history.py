@@ -49,16 +49,16 @@ class History:
 
     def append(self, milestones: Sequence[Milestone], seqs: Numbers) -> None:
         """Append new versions; `seqs` are the numbers of the answers in order, without practice."""
-        for one in milestones:
-            summary = model_summary(one.summary)
+        for milestone in milestones:
+            summary = model_summary(milestone.summary)
             share = summary["prequential"]
             some = share["count"] > 0
             self.points.append(
                 HistoryPoint(
-                    version=one.version,
-                    answers=int(np.searchsorted(seqs, one.up_to_seq, side="right")),
-                    rank=one.rank,
-                    audit=bool(one.audit),
+                    version=milestone.version,
+                    answers=int(np.searchsorted(seqs, milestone.up_to_seq, side="right")),
+                    rank=milestone.rank,
+                    audit=bool(milestone.audit),
                     value=round(share["value"], 4) if some else None,
                     low=round(share["low"], 4) if some else None,
                     high=round(share["high"], 4) if some else None,
@@ -69,9 +69,9 @@ class History:
                     ruled_out=(summary.get("sensitivity") or {}).get("ruled_out"),
                 )
             )
-            self.version, self.latest = one.version, summary
-            if one.audit:
-                self.audited = one.answers
+            self.version, self.latest = milestone.version, summary
+            if milestone.audit:
+                self.audited = milestone.answers
 
     def drawn(self) -> list[HistoryPoint]:
         """At most MAX_POINTS points: audits first, the others evenly, the last one always."""

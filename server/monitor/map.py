@@ -64,9 +64,9 @@ def placed(model: ModelRow | None, items: int) -> dict[str, Any]:
     }
 
 
-def rotation(one: Floats, other: Floats) -> Floats:
+def rotation(first: Floats, other: Floats) -> Floats:
     """The rotation (or reflection) that brings `one` closest to `other`: one · turn ≈ other."""
-    left, _, right = np.linalg.svd(one.T @ other)
+    left, _, right = np.linalg.svd(first.T @ other)
     return np.asarray(left @ right)
 
 

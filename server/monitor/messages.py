@@ -22,7 +22,7 @@ def missing(verdict: Verdict) -> str:
     """What the stopping rule is waiting for."""
     if not verdict.criteria:
         return "The criteria are evaluated with the first estimate."
-    text = not_met([one.name for one in verdict.criteria if not one.passed])
+    text = not_met([criterion.name for criterion in verdict.criteria if not criterion.passed])
     if not verdict.has_rank:
         rest = "The other criteria apply once a number of dimensions is reported."
         return f"{text} {rest}".strip()
@@ -42,7 +42,7 @@ def duration(minutes: float) -> str:
 
 def reference(ranks: list[dict[str, Any]]) -> int | None:
     """The rank that the others are compared with: its own difference is exactly zero."""
-    same = (one["rank"] for one in ranks if one["difference"] == 0.0 and one["error"] == 0.0)
+    same = (row["rank"] for row in ranks if row["difference"] == 0.0 and row["error"] == 0.0)
     return next(same, None)
 
 
@@ -51,7 +51,7 @@ def compared(rank: int | None, ranks: list[dict[str, Any]]) -> str:
     if rank is None:
         return "(bars: ± 1 standard error)"
     other = "guessing" if rank == 0 else dimensions(rank)
-    below = any(float(one["difference"]) < 0.0 for one in ranks)
+    below = any(float(row["difference"]) < 0.0 for row in ranks)
     direction = "below 0: predicts better; " * below
     return f"(held-out log-loss compared with {other}; {direction}bars: ± 1 standard error)"
 
@@ -65,7 +65,7 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             "No number of dimensions predicts held-out answers clearly better than guessing (at "
             f"least {MIN_STANDARD_ERRORS:g} standard errors needed)."
         )
-    by = {one["rank"]: one for one in ranks}
+    by = {rank_row["rank"]: rank_row for rank_row in ranks}
     if 0 in by and float(by[0]["difference"]) < MIN_STANDARD_ERRORS * float(by[0]["error"]):
         return (
             "Answers to questions not selected by the model are predicted clearly better than by "
@@ -73,7 +73,7 @@ def evidence(rank: int | None, ranks: list[dict[str, Any]]) -> str:
             "many there are."
         )
     text = f"Held-out answers are predicted best with {dimensions(rank)}"
-    best = min(ranks, key=lambda one: float(one["difference"]))["rank"]
+    best = min(ranks, key=lambda row: float(row["difference"]))["rank"]
     if best < rank:
         text = (
             f"{dimensions(rank).capitalize()} do not predict held-out answers clearly worse than "

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.participants.response_quality import Evidence, flagged
 from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.row_table import NOTHING
 from lore_active.types import Floats
 from server.monitor.answers import PURPOSES, Columns
 from server.monitor.flags import names, statement
@@ -26,27 +26,29 @@ class Rows:
         self._idle_minutes, self._kind = idle_minutes, kind
         self._made: dict[int, tuple[ParticipantSummary, Quality, bool, dict[str, Any]]] = {}
 
-    def row(self, one: ParticipantSummary, quality: Quality, now: int) -> dict[str, Any]:
+    def row(self, participant: ParticipantSummary, quality: Quality, now: int) -> dict[str, Any]:
         """The row of one participant."""
-        here = is_under_way(one, *present(now, self._idle_minutes))
-        made = self._made.get(one.id)
-        if made is None or made[:3] != (one, quality, here):
-            made = (one, quality, here, _row(one, quality, here, self._kind))
-            self._made[one.id] = made
+        here = is_under_way(participant, *present(now, self._idle_minutes))
+        made = self._made.get(participant.id)
+        if made is None or made[:3] != (participant, quality, here):
+            made = (participant, quality, here, _row(participant, quality, here, self._kind))
+            self._made[participant.id] = made
         return made[3]
 
 
-def _row(one: ParticipantSummary, quality: Quality, here: bool, kind: Kind) -> dict[str, Any]:
+def _row(
+    participant: ParticipantSummary, quality: Quality, here: bool, kind: Kind
+) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "external": one.external,
-        "stage": one.stage,
+        "id": participant.id,
+        "external": participant.external,
+        "stage": participant.stage,
         "here": here,
-        "done": one.done,
-        "trials": one.trials,
-        "excluded": bool(one.excluded),
-        "simulated": bool(one.simulated),
-        "seen_at": one.seen_at,
+        "done": participant.done,
+        "trials": participant.trials,
+        "excluded": bool(participant.excluded),
+        "simulated": bool(participant.simulated),
+        "seen_at": participant.seen_at,
         "catch": [quality.catch_right, quality.catches],
         "repeats": [quality.repeats_alike, quality.repeats],
         "overlap": number(quality.overlap, 2),
@@ -58,7 +60,7 @@ def _row(one: ParticipantSummary, quality: Quality, here: bool, kind: Kind) -> d
         "agreement": number(quality.agreement, 2),
         "flags": list(quality.flags),
         "evidence": [statement(evidence, quality.floor_ms) for evidence in quality.evidence],
-        "feedback": one.feedback,
+        "feedback": participant.feedback,
     }
 
 
@@ -101,26 +103,26 @@ def details(
         "arrived_at": participant.arrived_at,
         "seen_at": participant.seen_at,
         "finished_at": stored.finished_at,
-        "usual_ms": None if usual_ms is None else [round(one) for one in usual_ms],
+        "usual_ms": None if usual_ms is None else [round(millis) for millis in usual_ms],
         "floor_ms": round(floor_ms),
         "tests": [
             {
-                "flag": one.flag,
-                "name": names(kind)[one.flag],
-                "raised": flagged(one),
-                "statement": statement(one, floor_ms),
+                "flag": test.flag,
+                "name": names(kind)[test.flag],
+                "raised": flagged(test),
+                "statement": statement(test, floor_ms),
             }
-            for one in tests
+            for test in tests
         ],
         "answers": _answers(columns, kind),
         "decisions": [
             {
-                "at": one.at,
-                "who": one.who if with_names else "",
-                "kind": one.kind,
-                "reason": str(one.detail.get("reason", "")) if with_names else "",
+                "at": decision.at,
+                "who": decision.who if with_names else "",
+                "kind": decision.kind,
+                "reason": str(decision.detail.get("reason", "")) if with_names else "",
             }
-            for one in stored.decisions
+            for decision in stored.decisions
         ],
     }
 

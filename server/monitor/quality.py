@@ -9,10 +9,10 @@ from math import isnan, log
 
 import numpy as np
 
-from lore_active.data.row_table import NOTHING
 from lore_active.participants.honest_answering import Reference, Trials, nobody
 from lore_active.participants.response_quality import Evidence, assess, every_test, usual
 from lore_active.questions.kinds import Kind
+from lore_active.row_table import NOTHING
 from lore_active.trials.prediction import most_probable
 from lore_active.types import Flags, Floats
 from server.monitor.answers import CATCH, PARTIAL, PURPOSES, REPEAT, Columns, Numbers, Whole
@@ -56,7 +56,7 @@ class Quality:
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags that are raised."""
-        return tuple(one.flag for one in self.evidence)
+        return tuple(evidence.flag for evidence in self.evidence)
 
 
 COUNTS = (
@@ -97,18 +97,20 @@ class Qualities:
 
     def update(self, columns: Columns, participants: Sequence[ParticipantSummary]) -> None:
         """Add the answers since the last update."""
-        size = max((one.id for one in participants), default=0) + 1
+        size = max((participant.id for participant in participants), default=0) + 1
         missing = size - len(self.of)
         self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
         self._places = np.pad(self._places, ((0, 0), (0, missing)))
         self._medians = np.pad(self._medians, (0, missing), constant_values=np.nan)
         self._simulated = np.zeros(size, dtype=bool)
-        self._simulated[[one.id for one in participants if one.simulated]] = True
+        self._simulated[
+            [participant.id for participant in participants if participant.simulated]
+        ] = True
         self.of += [self._quality(who) for who in range(size - missing, size)]
         new = columns.since(self._taken)
         self._taken += len(new.seq)
         conditions = _conditions(new, self._kind)
-        self._counts += np.array([self._counted(new, one) for one in conditions])
+        self._counts += np.array([self._counted(new, condition) for condition in conditions])
         self._places += np.array([self._counted(new, place) for place in new.picked.T])
         touched = np.unique(new.participant)
         _update_medians(self._medians, columns, touched)
@@ -136,7 +138,7 @@ class Qualities:
     ) -> bool:
         """Estimate the references again if needed; whether that was the case."""
         counts = np.zeros(size, dtype=bool)
-        counts[[one.id for one in participants if not one.excluded]] = True
+        counts[[participant.id for participant in participants if not participant.excluded]] = True
         count = _grid(len(columns.seq))
         of = (count, counts.tobytes(), self._simulated.tobytes())
         if of == self._usual_of:
@@ -172,10 +174,12 @@ class Qualities:
 
     def _catch_numbers(self, columns: Columns, catch: Flags) -> list[int]:
         """Numbers of catch questions; those about an item and itself share one number."""
-        anchor, known = (one[catch].astype(np.int64) for one in (columns.anchor, columns.known))
+        anchor, known = (
+            column[catch].astype(np.int64) for column in (columns.anchor, columns.known)
+        )
         shown = np.sort(columns.options[catch], axis=1)
-        twins = (anchor == known) | (shown[:, 1:] == shown[:, :-1]).any(axis=1)
-        keys = np.where(twins, NOTHING, (anchor + 1) * self._items + known)
+        itself = (anchor == known) | (shown[:, 1:] == shown[:, :-1]).any(axis=1)
+        keys = np.where(itself, NOTHING, (anchor + 1) * self._items + known)
         return [self._catches.setdefault(key, len(self._catches)) for key in keys.tolist()]
 
     def _counted(self, columns: Columns, which: Whole) -> Numbers:
@@ -314,7 +318,7 @@ class Predictor:
                 continue
             z, temperature = model
             at = list(places)
-            asked = [(rows[one].anchor or 0, *rows[one].options) for one in at]
+            asked = [(rows[row].anchor or 0, *rows[row].options) for row in at]
             likely[at], probabilities[at] = most_probable(
                 z, temperature, np.array(asked), self._kind
             )

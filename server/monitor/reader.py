@@ -70,7 +70,7 @@ class Reader:
         assert state is not None
         everybody = summaries.participants(c)
         participants = counting(everybody, not shows)
-        numbers = {one.id for one in participants}
+        numbers = {participant.id for participant in participants}
         self._counts.read(c)
         idle = self.study.settings.session.idle_minutes
         self._qualities.update(columns, participants)
@@ -91,7 +91,7 @@ class Reader:
             events=summaries.events(c, EVENTS_SHOWN),
             machine=self._machine(c, now),
             bytes=self._size(),
-            groups=[one for one in self._counts.groups if one.participant in numbers],
+            groups=[group for group in self._counts.groups if group.participant in numbers],
             answers=self._counts.counts(c, everybody),
             participant_counts=participant_counts(everybody, now, idle, left_out),
             crowd=crowd(participants, self._times, now, idle),
@@ -114,9 +114,9 @@ class Reader:
         own.append(answers, *self._predictor.predicted(c, answers))
         same = stored.participant.simulated
         counted = [
-            one.id
-            for one in summaries.participants(c)
-            if not one.excluded and one.simulated == same
+            participant.id
+            for participant in summaries.participants(c)
+            if not participant.excluded and participant.simulated == same
         ]
         return details(
             stored,

@@ -64,8 +64,11 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "kinds": report_figures.by_kind(report),
         "totals": report_figures.totals(report),
         "exclusions": [
-            {**one.__dict__, "when": report_figures.minute(one.at) if one.at else ""}
-            for one in _private(report, report_figures.exclusions(report), with_names)
+            {
+                **exclusion.__dict__,
+                "when": report_figures.minute(exclusion.at) if exclusion.at else "",
+            }
+            for exclusion in _private(report, report_figures.exclusions(report), with_names)
         ],
         "participant_rows": _participants(report)[:MAX_PARTICIPANTS],
         "all_participants": len(report.summary.participants),
@@ -106,16 +109,16 @@ def data(report: ReportData, items: Shown) -> dict[str, Any]:
         "collected": report_figures.collected(report),
         "participants": [
             {
-                "id": one["id"],
-                "excluded": one["excluded"],
-                "flags": one["flags"],
-                "catch": _share(one["catch"]),
-                "consistency": _share(one["repeats"]),
-                "agreement": one["agreement"],
-                "side": one["place"] and one["place"][1],
+                "id": row["id"],
+                "excluded": row["excluded"],
+                "flags": row["flags"],
+                "catch": _share(row["catch"]),
+                "consistency": _share(row["repeats"]),
+                "agreement": row["agreement"],
+                "side": row["place"] and row["place"][1],
             }
-            for one in _participants(report)[:MAX_DOTS]
-            if one["id"] in {participant.id for participant in report.summary.participants}
+            for row in _participants(report)[:MAX_DOTS]
+            if row["id"] in {participant.id for participant in report.summary.participants}
         ],
     }
 
@@ -139,9 +142,13 @@ def _private(
     participants = report.summary.participants
     return [
         report_figures.Exclusion(
-            one.participant, one.answers, one.at, "", without_names(one.reason, participants)
+            exclusion.participant,
+            exclusion.answers,
+            exclusion.at,
+            "",
+            without_names(exclusion.reason, participants),
         )
-        for one in excluded
+        for exclusion in excluded
     ]
 
 
@@ -159,7 +166,7 @@ def _summary(report: ReportData) -> str:
 
 def _audits(report: ReportData) -> list[dict[str, Any]]:
     """The model at its audits, thinned to a readable number."""
-    points = [one for one in report.summary.history.points if one.audit]
+    points = [point for point in report.summary.history.points if point.audit]
     indices = np.unique(np.linspace(0, len(points) - 1, min(len(points), MAX_AUDITS)).astype(int))
     return [points[at].__dict__ for at in indices] if points else []
 
@@ -195,8 +202,8 @@ def _ends(report: ReportData) -> list[dict[str, Any]]:
 
 def _participants(report: ReportData) -> list[dict[str, Any]]:
     """Participants who answered, flagged and excluded ones first, as in the monitor."""
-    rows = [one for one in report.shown["participants"]["rows"] if one["done"]]
-    return sorted(rows, key=lambda one: (not (one["flags"] or one["excluded"]), one["id"]))
+    rows = [shown for shown in report.shown["participants"]["rows"] if shown["done"]]
+    return sorted(rows, key=lambda row: (not (row["flags"] or row["excluded"]), row["id"]))
 
 
 def _share(part: list[int]) -> float | None:
@@ -239,7 +246,7 @@ def _shown(value: Any) -> str:
 def _events(report: ReportData, with_names: bool) -> list[dict[str, str]]:
     """The decisions, oldest first."""
     kept = report.events[-MAX_EVENTS:]
-    return [_event(one, report.summary.participants, with_names) for one in kept]
+    return [_event(event, report.summary.participants, with_names) for event in kept]
 
 
 def _event(

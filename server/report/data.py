@@ -55,7 +55,7 @@ def report_data(
             shown["participants"] = everybody.shown(everybody.read(c, now))["participants"]
         if _size(summary.items, shown["map"]["rank"]) > MAX_NUMBERS:
             shown["map"]["covariance"] = None
-        events = [one for one in summaries.all_events(c) if one.kind not in PRIVATE_EVENTS]
+        events = [event for event in summaries.all_events(c) if event.kind not in PRIVATE_EVENTS]
         snapshots = _snapshots(c, summary)
         return ReportData(
             study, summary, shown, events, summaries.made_with(c), snapshots, _heads(c)
@@ -84,11 +84,11 @@ def _snapshots(c: Connection, summary: StudySummary) -> list[dict[str, Any]]:
     points = summary.history.points
     if not points:
         return []
-    room = MAX_NUMBERS // max(_size(summary.items, one.rank) for one in points) - 1
+    room = MAX_NUMBERS // max(_size(summary.items, point.rank) for point in points) - 1
     count = max(0, min(MAX_SNAPSHOTS - 1, room, len(points) - 1))
-    answers = np.array([one.answers for one in points])
+    answers = np.array([point.answers for point in points])
     wanted = np.linspace(answers[0], answers[-1], count + 1)[:-1]
-    indices = sorted({int(np.searchsorted(answers, one)) for one in wanted})
+    indices = sorted({int(np.searchsorted(answers, number)) for number in wanted})
     # An exclusion makes a new model of the same answers; the slider shows only the latest of them.
     earlier = [_moment(c, summary, points[at]) for at in indices if answers[at] < answers[-1]]
     return [*earlier, {"answers": points[-1].answers}]

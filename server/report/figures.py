@@ -68,7 +68,11 @@ class Ending:
 
 def exclusions(report: ReportData) -> list[Exclusion]:
     """The participants who are excluded, each with the latest decision about them."""
-    latest = {one.participant: one for one in report.events if one.kind == "exclude"}
+    latest = {
+        exclusion.participant: exclusion
+        for exclusion in report.events
+        if exclusion.kind == "exclude"
+    }
     rows = []
     for participant in report.summary.participants:
         if participant.excluded:
@@ -82,7 +86,9 @@ def exclusions(report: ReportData) -> list[Exclusion]:
 def by_kind(report: ReportData) -> list[dict[str, Any]]:
     """Answers by question type: all, skipped, timed out, from excluded participants."""
     rows = []
-    excluded = {one.id for one in report.summary.participants if one.excluded}
+    excluded = {
+        participant.id for participant in report.summary.participants if participant.excluded
+    }
     for purpose in (*PURPOSES, "practice"):
         groups = [group for group in report.summary.groups if group.purpose == purpose]
         outcome: Counter[str] = Counter()
@@ -106,20 +112,20 @@ def by_kind(report: ReportData) -> list[dict[str, Any]]:
 def totals(report: ReportData) -> Totals:
     """Sums over all participants who are not excluded."""
     summary = report.summary
-    counted = [one for one in summary.participants if not one.excluded]
-    qualities = [summary.qualities[one.id] for one in counted]
-    repeats = sum(one.repeats for one in qualities)
-    shared = sum((one.overlap or 0.0) * one.repeats for one in qualities)
-    rows = np.isin(summary.columns.participant, [one.id for one in counted])
+    counted = [participant for participant in summary.participants if not participant.excluded]
+    qualities = [summary.qualities[participant.id] for participant in counted]
+    repeats = sum(quality.repeats for quality in qualities)
+    shared = sum((quality.overlap or 0.0) * quality.repeats for quality in qualities)
+    rows = np.isin(summary.columns.participant, [participant.id for participant in counted])
     rt = response_ms(summary.columns)[rows]
     rt = rt[~np.isnan(rt)]
     return Totals(
-        participants=sum(one.answers > 0 for one in qualities),
-        flagged=sum(bool(one.flags) for one in qualities),
-        catches=sum(one.catches for one in qualities),
-        catch_right=sum(one.catch_right for one in qualities),
+        participants=sum(quality.answers > 0 for quality in qualities),
+        flagged=sum(bool(quality.flags) for quality in qualities),
+        catches=sum(quality.catches for quality in qualities),
+        catch_right=sum(quality.catch_right for quality in qualities),
         repeats=repeats,
-        repeats_alike=sum(one.repeats_alike for one in qualities),
+        repeats_alike=sum(quality.repeats_alike for quality in qualities),
         overlap=shared / repeats if repeats else None,
         place=_preferred(qualities, summary.kind == TRIPLET),
         times=np.percentile(rt, [25, 50, 75]).tolist() if len(rt) else None,
@@ -127,10 +133,10 @@ def totals(report: ReportData) -> Totals:
 
 
 def _preferred(qualities: list[Quality], of_triplets: bool) -> tuple[int, float] | None:
-    sides = sum(one.sides for one in qualities)
+    sides = sum(quality.sides for quality in qualities)
     if not sides:
         return None
-    counts = [np.array(one.places) * one.sides for one in qualities if one.sides]
+    counts = [np.array(quality.places) * quality.sides for quality in qualities if quality.sides]
     shares = np.sum(counts, axis=0) / sides
     place = 0 if of_triplets else int(shares.argmax())
     return place + 1, float(shares[place])
@@ -139,12 +145,12 @@ def _preferred(qualities: list[Quality], of_triplets: bool) -> tuple[int, float]
 def ending(report: ReportData) -> Ending:
     """Whether and how collection ended."""
     where, answers = report.shown["where"], report.summary.answers.answers
-    stops = [one for one in report.events if one.kind == "stop"]
+    stops = [event for event in report.events if event.kind == "stop"]
     if where["status"] == "stopped" and stops:
         last = stops[-1]
         how = "rule" if last.who == RULE else "hand"
         return Ending(how, _answers_before(report, last), str(last.detail.get("reason", "")))
-    met = [one for one in report.events if one.kind == SIMULATED_STOP]
+    met = [event for event in report.events if event.kind == SIMULATED_STOP]
     if met and report.summary.answers.simulated:
         return Ending("simulated", _answers_before(report, met[0]), "")
     if answers >= where["budget"]:
@@ -179,8 +185,8 @@ def collected(report: ReportData, max_points: int = 120) -> dict[str, Any]:
         "at": [int(received[0]), *received[indices].tolist()],
         "answers": [0, *(indices + 1).tolist()],
         "events": [
-            {"at": one.at, "answers": _answers_before(report, one), "kind": one.kind}
-            for one in report.events
-            if one.kind in kinds and received[0] <= one.at
+            {"at": event.at, "answers": _answers_before(report, event), "kind": event.kind}
+            for event in report.events
+            if event.kind in kinds and received[0] <= event.at
         ],
     }

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from lore_active.acquisition.registry import SELECTORS
-from lore_active.learner.cadence import AUDIT_GROWTH
 from lore_active.learner.running_counts import WINDOW
-from lore_active.questions.kinds import TRIPLET, Kind
-from lore_active.rank.cross_validation import LAMBDAS
-from lore_active.rank.folds import FOLDS
-from lore_active.rank.significance import (
-    CLEARLY_WORSE,
-    MIN_STANDARD_ERRORS,
-    SUPPORTED_FROM,
-    SUPPORTED_STILL,
-)
+from lore_active.questions.kinds import TRIPLET
 from lore_active.simulation.cost import pay_in_words
 from lore_active.stopping.criteria import CRITERIA
 from lore_active.stopping.verdict import share_by_guessing
 from lore_active.wording import listed, many
-from server.monitor.figures import FURTHER, known_sensitivity
+from server.monitor.figures import known_sensitivity
 from server.monitor.messages import exactly, in_methods
 from server.report import figures as report_figures
 from server.report.data import ReportData
+from server.report.modelling import modelling, question_selection
 from server.report.references import named
 from server.report.stopping_rule import stopping
 from server.report.wording import percent, quoted
@@ -56,7 +47,7 @@ def participants(report: ReportData) -> str:
     counts, received = report.summary.participant_counts, report.summary.columns.received_at
     if not counts.arrived:
         return "There are no participants yet."
-    first = min(one.arrived_at for one in report.summary.participants)
+    first = min(participant.arrived_at for participant in report.summary.participants)
     last = int(received[-1]) if len(received) else first
     days = report_figures.day(first), report_figures.day(last)
     when = f"On {days[0]}" if days[0] == days[1] else f"Between {days[0]} and {days[1]}"
@@ -70,7 +61,7 @@ def participants(report: ReportData) -> str:
         )
         if count
     ]
-    bots = sum(bool(one.simulated) for one in report.summary.participants)
+    bots = sum(bool(participant.simulated) for participant in report.summary.participants)
     who = many(counts.arrived, "person", "people")
     if bots:
         who = many(bots, "simulated participant")
@@ -94,14 +85,14 @@ def _exclusions(report: ReportData) -> str:
     excluded = report_figures.exclusions(report)
     if not excluded:
         return "No participants were excluded."
-    answers = many(sum(one.answers for one in excluded), "answer was", "answers were")
+    answers = many(sum(exclusion.answers for exclusion in excluded), "answer was", "answers were")
     text = (
         f"{many(len(excluded), 'participant was', 'participants were')} excluded by the "
         f"experimenter, and their {answers} omitted from the model and from all results based on it"
     )
     if len(excluded) > MAX_REASONS:
         return text + " (the report lists the reasons)."
-    reasons = [f"P{one.participant}: {quoted(one.reason)}" for one in excluded]
+    reasons = [f"P{exclusion.participant}: {quoted(exclusion.reason)}" for exclusion in excluded]
     return f"{text} ({'; '.join(reasons)})."
 
 
@@ -149,7 +140,7 @@ def _task(report: ReportData) -> str:
 
 def _session(report: ReportData) -> str:
     session, state = report.study.settings.session, report.summary.state
-    trials = [one.trials for one in report.summary.participants] or [state.trials]
+    trials = [participant.trials for participant in report.summary.participants] or [state.trials]
     low, high = min(trials), max(trials)
     each = many(high, "trial") if low == high else f"{low:,} to {high:,} trials"
     text = f"A session had {each}"
@@ -164,17 +155,17 @@ def _session(report: ReportData) -> str:
 
 
 def _question_types(report: ReportData) -> str:
-    rows = [one for one in report_figures.by_kind(report) if one["purpose"] != "practice"]
-    total = sum(one["all"] for one in rows)
+    rows = [row for row in report_figures.by_kind(report) if row["purpose"] != "practice"]
+    total = sum(row["all"] for row in rows)
     if not total:
         return ""
     parts = [
-        f"{one['all']:,} ({percent(one['all'] / total)}) {'was' if one['all'] == 1 else 'were'} to "
-        f"questions {QUESTIONS[one['purpose']]}"
-        for one in rows
+        f"{row['all']:,} ({percent(row['all'] / total)}) {'was' if row['all'] == 1 else 'were'} to "
+        f"questions {QUESTIONS[row['purpose']]}"
+        for row in rows
     ]
     text = f"Of the {many(total, 'answer')}, {listed(parts)}."
-    skipped, timed_out = sum(one["skipped"] for one in rows), sum(one["timeout"] for one in rows)
+    skipped, timed_out = sum(row["skipped"] for row in rows), sum(row["timeout"] for row in rows)
     if skipped or timed_out:
         text += f" {many(skipped, 'trial was', 'trials were')} skipped and {timed_out:,} timed out."
     times = report_figures.totals(report).times
@@ -184,125 +175,6 @@ def _question_types(report: ReportData) -> str:
             f"{times[0]:,.0f} to {times[2]:,.0f} ms)."
         )
     return text
-
-
-LIKELIHOOD = (
-    "likelihood of Plackett (1975) and Luce (1959), in which the probability of an option to be "
-    "picked is proportional to exp(−distance)"
-)
-COMPOSED = (
-    "Trials were composed option by option, each time adding the option with which the trial was "
-    "expected to tell most; options could then be exchanged once. "
-)
-
-
-def question_selection(report: ReportData) -> str:
-    """How the questions were selected."""
-    selector = report.study.settings.learning.selector
-    coverage = (
-        "The first questions followed a coverage design, in which items appeared about equally "
-        "often. "
-    )
-    if selector == "random":
-        return coverage + "All later questions were drawn uniformly at random."
-    model = (
-        "Later questions were selected with an acquisition model: a maximum a posteriori embedding "
-        "of all answers so far, with a logistic likelihood and a Gaussian prior on the "
-        "coordinates, whose dimensionality and prior were chosen by cross-validated log-loss. Half "
-        "of these questions were selected with one further dimension in the model, to test whether "
-        "it was needed. "
-    )
-    acquisition = SELECTORS[selector].methods
-    if report.summary.kind != TRIPLET:
-        model = model.replace("a logistic likelihood", f"the {LIKELIHOOD}")
-        coverage += COMPOSED
-    return (
-        f"{coverage}{model}{acquisition}; questions pending with other participants were taken "
-        "into account, and anchors were balanced. A share of the questions remained uniformly "
-        "random; this share was larger while the model predicted poorly."
-    )
-
-
-def modelling(report: ReportData) -> str:
-    """LORE, and how its rank was estimated."""
-    lams = listed([f"{one:g}" for one in LAMBDAS])
-    text = (
-        "We modelled the answers by ordinal embedding with LORE (Anand et al., 2026): items are "
-        "points, and their coordinates minimise the mean over answers of softplus(1 + d(anchor, "
-        "chosen) − d(anchor, other)) plus λ times the sum of the square roots of the singular "
-        "values of the coordinate matrix, a penalty that removes unnecessary dimensions. The "
-        f"number of dimensions was estimated by {FOLDS}-fold cross-validation, with all answers to "
-        "the same question in the same fold, each time the number of answers had grown by "
-        f"{100 * (AUDIT_GROWTH - 1):.0f} % (an audit). In each fold, high-dimensional embeddings "
-        "were fitted to the remaining answers, reduced by removing the weakest dimension one at a "
-        f"time (λ = {lams}), and scored by the log-loss of the held-out answers. We chose the "
-        "smallest dimensionality within one standard error of the minimum held-out log-loss "
-        "(Breiman et al., 1984), with losses paired by answer, provided that the minimum was below "
-        f"the log-loss of guessing by at least {MIN_STANDARD_ERRORS:g} standard errors. Otherwise, "
-        "one dimension was reported if the acquisition model predicted answers to questions that "
-        f"it had not selected better than guessing by at least {SUPPORTED_FROM:g} standard errors "
-        f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
-    )
-    if report.summary.kind != TRIPLET:
-        text += f" {_comparisons(report.summary.kind)}"
-    if report.summary.rule == FURTHER:
-        text += (
-            " Where a Bayes factor had shown a further dimension of interest at an earlier audit "
-            "(see the stopping rule), the number was increased by one, unless the held-out "
-            f"log-loss then was higher by more than {CLEARLY_WORSE:g} standard errors."
-        )
-    model = report.summary.model
-    if model is not None:
-        text += f" {_fitted(report)}"
-        if model.rank:
-            text += (
-                f" The map was fitted with λ = {model.lam:g}; successive maps were aligned by "
-                "orthogonal Procrustes rotation (Schönemann, 1966)."
-            )
-    return text
-
-
-def _comparisons(kind: Kind) -> str:
-    """How an answer of several comparisons enters the fits."""
-    if not kind.has_anchor:
-        what = (
-            "Each answer was entered as two comparisons: each of the two items that were not "
-            "chosen is nearer to the other than to the odd one"
-        )
-    else:
-        what = (
-            f"Each answer was entered as {many(kind.n_comparisons, 'comparison')} (chosen and "
-            "other option): every chosen option is nearer to the anchor than every one that was "
-            "not chosen" + (" and than those chosen after it" * (kind.ordered and kind.pick > 1))
-        )
-    return (
-        f"{what}. All comparisons of an answer were in the same fold, and standard errors are "
-        "those of the means of answers. The acquisition model and the Bayes factors used the "
-        f"{LIKELIHOOD}."
-    )
-
-
-def _fitted(report: ReportData) -> str:
-    """How the answers collected add up to the answers fitted."""
-    counts = report.summary.answers
-    removed = [
-        f"{count:,} {what}"
-        for count, what in (
-            (counts.excluded, "from excluded participants"),
-            (counts.quarantined, "unusable"),
-            (counts.catches, "to catch trials"),
-            (counts.skipped, "skipped"),
-            (counts.timed_out, "timed out"),
-            (counts.waiting, "not yet fitted"),
-        )
-        if count
-    ]
-    minus = f", minus {listed(removed)}" if removed else ""
-    plus = f", plus {many(counts.imported, 'imported answer')}" if counts.imported else ""
-    return (
-        f"The latest model was fitted to {many(counts.fitted, 'answer')}: the {counts.answers:,} "
-        f"collected{minus}{plus}."
-    )
 
 
 def outcome(report: ReportData) -> str:
@@ -337,7 +209,9 @@ def _rank(report: ReportData) -> str:
     """The verdict, and the evidence for it where a number of dimensions is reported."""
     verdict, criteria = report.summary.verdict, report.shown["stopping"]["criteria"]
     quoted = {name for name, text in CRITERIA.items() if text.evidence}
-    evidence = [one["message"].rstrip(".") for one in criteria if one["name"] in quoted]
+    evidence = [
+        criterion["message"].rstrip(".") for criterion in criteria if criterion["name"] in quoted
+    ]
     if not evidence:
         return verdict.methods
     parts = "; ".join(part[0].lower() + part[1:] for part in evidence)
@@ -386,7 +260,7 @@ def _accuracy(report: ReportData) -> str:
 
 def software(report: ReportData) -> str:
     """Software versions and the seed."""
-    used = [one.fingerprint for one in report.made_with]
+    used = [models.fingerprint for models in report.made_with]
     names = named(used[-1]) if used else named("")
     return (
         f"The study was run with {listed(names)} (NumPy: Harris et al., 2020; SciPy: Virtanen et "

@@ -44,14 +44,14 @@ def rendered(contents: dict[str, Any], data: dict[str, Any]) -> str:
         policy=policy(scripts, style),
         icon=f"data:image/svg+xml;base64,{icon}",
         style=inside(style, "style"),
-        scripts=[inside(one, "script") for one in scripts],
+        scripts=[inside(script, "script") for script in scripts],
         data=Markup(harmless(data)),
     )
 
 
 def policy(scripts: list[str], style: str) -> str:
     """The content security policy: nothing is fetched, and only these scripts run."""
-    own = " ".join(_hash(one) for one in scripts)
+    own = " ".join(_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {own}; style-src {_hash(style)} {PLOT_STYLE}; "
         "img-src data:; base-uri 'none'; form-action 'none'"

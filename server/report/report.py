@@ -19,7 +19,7 @@ class Report:
     """The page, and the data and items that it was made from."""
 
     page: str
-    found: ReportData
+    data: ReportData
     items: stimuli.Shown
 
 
@@ -36,6 +36,8 @@ def report(
     `with_names` includes recruitment IDs, comments and the names of experimenters; `simulated`
     lists simulated participants even where they are left out.
     """
-    found = report_data(database, study, clock, simulated)
+    collected = report_data(database, study, clock, simulated)
     items = stimuli.shown(study, pictures)
-    return Report(rendered(contents(found, items, with_names), data(found, items)), found, items)
+    return Report(
+        rendered(contents(collected, items, with_names), data(collected, items)), collected, items
+    )

@@ -64,7 +64,7 @@ def shown(study: LoadedStudy, folder: Path | None = None) -> Shown:
 
 
 def _file(item: Item, folder: Path | None) -> Path | None:
-    return next((one for one in _candidates(item, folder) if one.is_file()), None)
+    return next((candidate for candidate in _candidates(item, folder) if candidate.is_file()), None)
 
 
 def _candidates(item: Item, folder: Path | None) -> Iterator[Path]:

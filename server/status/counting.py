@@ -108,13 +108,13 @@ class CountsByGroup:
     def read(self, c: Connection) -> None:
         """Add the answers since the last reading."""
         self._last, new = summaries.answer_groups(c, self._last)
-        for one in new:
-            key = (one.participant, one.purpose, one.origin, one.side)
+        for counted in new:
+            key = (counted.participant, counted.purpose, counted.origin, counted.side)
             known = self._groups.get(key)
-            self._groups[key] = one if known is None else known.plus(one)
-            group = fate(one.purpose, one.side, False, False)
-            self._fates[group] += one.count
-            self._of[one.participant][group] += one.count
+            self._groups[key] = counted if known is None else known.plus(counted)
+            group = fate(counted.purpose, counted.side, False, False)
+            self._fates[group] += counted.count
+            self._of[counted.participant][group] += counted.count
 
     @property
     def groups(self) -> list[AnswerGroup]:
@@ -125,21 +125,27 @@ class CountsByGroup:
         """The counts with the current exclusions, imports and models."""
         fates = self._fates.copy()
         participants, out = list(participants), simulated_left_out(c)
-        bots = {one.id for one in participants if one.simulated} & self._of.keys()
+        bots = {
+            participant.id for participant in participants if participant.simulated
+        } & self._of.keys()
         simulated = sum(self._of[bot].total() - self._of[bot]["practice"] for bot in bots)
         for bot in bots if out else ():
             fates -= self._of[bot]
-        excluded = {one.id for one in participants if one.excluded and not (out and one.simulated)}
+        excluded = {
+            participant.id
+            for participant in participants
+            if participant.excluded and not (out and participant.simulated)
+        }
         for number in excluded & self._of.keys():
             fates -= self._of[number]
             fates["practice"] += self._of[number]["practice"]
             fates["excluded"] += self._of[number].total() - self._of[number]["practice"]
-        for one in summaries.quarantined(c):
-            if out and one.participant in bots:
+        for answer in summaries.quarantined(c):
+            if out and answer.participant in bots:
                 continue
-            gone = one.participant in excluded
-            fates[fate(one.purpose, one.side, gone, False)] -= one.count
-            fates[fate(one.purpose, one.side, gone, True)] += one.count
+            gone = answer.participant in excluded
+            fates[fate(answer.purpose, answer.side, gone, False)] -= answer.count
+            fates[fate(answer.purpose, answer.side, gone, True)] += answer.count
         return AnswerCounts(
             practice=fates["practice"],
             answers=fates.total() - fates["practice"],
@@ -172,7 +178,7 @@ def counting(
     participants: Iterable[ParticipantSummary], left_out: bool
 ) -> list[ParticipantSummary]:
     """The participants who count: without simulated ones, where these are left out."""
-    return [one for one in participants if not (left_out and one.simulated)]
+    return [participant for participant in participants if not (left_out and participant.simulated)]
 
 
 class Fates:
@@ -208,9 +214,9 @@ def present(now: int, idle_minutes: int) -> tuple[int, int]:
     return now - idle, now + idle
 
 
-def is_under_way(one: ParticipantSummary, since: int, until: int) -> bool:
+def is_under_way(participant: ParticipantSummary, since: int, until: int) -> bool:
     """Whether a participant may still answer; `since` and `until` are those of `present`."""
-    return one.stage in UNDER_WAY and since <= one.seen_at <= until
+    return participant.stage in UNDER_WAY and since <= participant.seen_at <= until
 
 
 def participant_counts(
@@ -218,18 +224,20 @@ def participant_counts(
 ) -> ParticipantCounts:
     """Counts of participants by how far they got; `left_out` is `simulated_left_out`."""
     participants = counting(everybody, left_out)
-    finished = sum(one.stage in ("feedback", "finished") for one in participants)
-    declined = sum(one.stage == "declined" for one in participants)
+    finished = sum(participant.stage in ("feedback", "finished") for participant in participants)
+    declined = sum(participant.stage == "declined" for participant in participants)
     since, until = present(now, idle_minutes)
-    under_way = sum(is_under_way(one, since, until) for one in participants)
+    under_way = sum(is_under_way(participant, since, until) for participant in participants)
     return ParticipantCounts(
         arrived=len(participants),
         finished=finished,
         declined=declined,
         under_way=under_way,
         left=len(participants) - finished - declined - under_way,
-        answered=sum(one.done > 0 for one in participants),
-        excluded=sum(bool(one.excluded) for one in participants),
-        simulated=sum(bool(one.simulated) and one.done > 0 for one in participants),
+        answered=sum(participant.done > 0 for participant in participants),
+        excluded=sum(bool(participant.excluded) for participant in participants),
+        simulated=sum(
+            bool(participant.simulated) and participant.done > 0 for participant in participants
+        ),
         simulated_left_out=len(everybody) - len(participants),
     )

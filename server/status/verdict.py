@@ -77,7 +77,7 @@ def collection_of(
         imported=answers.imported,
         simulated=answers.simulated,
         simulated_left_out=answers.simulated_left_out,
-        not_counted=tuple(one for one in reasons if one[0]),
+        not_counted=tuple(reason for reason in reasons if reason[0]),
         until_first=FIRST_AUDIT * items - counted,
         by_rule=by_rule and state.status == "stopped",
         budget=_spent(state, answers, participants),
@@ -107,12 +107,12 @@ def findings_of(
     """The findings from the latest decision, audits and model."""
     if decision is None:
         return None
-    guessing = next((one for one in evidence if one["rank"] == 0), None)
+    guessing = next((row for row in evidence if row["rank"] == 0), None)
     gap = None if guessing is None else (float(guessing["difference"]), float(guessing["error"]))
     return Findings(
         decision.rank,
         decision.settled,
-        tuple(from_stored(one) for one in decision.reasons),
+        tuple(from_stored(reason) for reason in decision.reasons),
         ranks,
         only_a_bound(decision.rank, gap),
     )

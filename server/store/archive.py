@@ -11,7 +11,7 @@ from lore_active.errors import LoreError
 from server.store.database import Connection
 from server.store.sqlite.former_names import complete_row
 from server.store.sqlite.item_lists import is_list
-from server.store.tables import CHAIN, SECRET, TABLES
+from server.store.sqlite.tables import CHAIN, SECRET, TABLES
 
 
 class CannotPut(LoreError):

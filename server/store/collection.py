@@ -101,8 +101,8 @@ def has_questions(c: Connection) -> bool:
 def state(c: Connection) -> StudyState | None:
     """Return the study's state; None before it has started."""
     row = c.execute(f"SELECT {_STATE} FROM state").fetchone()
-    found: StudyState | None = _one(row, StudyState)
-    return found
+    current: StudyState | None = _one(row, StudyState)
+    return current
 
 
 def set_state(c: Connection, **changes: Any) -> None:
@@ -123,15 +123,15 @@ def set_content(c: Connection, item: int, content: str) -> None:
 def participant(c: Connection, token: str) -> Participant | None:
     """Return the participant with this token."""
     row = c.execute(f"SELECT {_PARTICIPANT} FROM participants WHERE token = ?", (token,)).fetchone()
-    found: Participant | None = _one(row, Participant)
-    return found
+    who: Participant | None = _one(row, Participant)
+    return who
 
 
 def participant_by_id(c: Connection, number: int) -> Participant | None:
     """Return the participant with this number."""
     row = c.execute(f"SELECT {_PARTICIPANT} FROM participants WHERE id = ?", (number,)).fetchone()
-    found: Participant | None = _one(row, Participant)
-    return found
+    who: Participant | None = _one(row, Participant)
+    return who
 
 
 def participant_known_as(c: Connection, external: str) -> Participant | None:
@@ -139,8 +139,8 @@ def participant_known_as(c: Connection, external: str) -> Participant | None:
     row = c.execute(
         f"SELECT {_PARTICIPANT} FROM participants WHERE external = ?", (external,)
     ).fetchone()
-    found: Participant | None = _one(row, Participant)
-    return found
+    who: Participant | None = _one(row, Participant)
+    return who
 
 
 def add_participant(
@@ -246,11 +246,6 @@ def exclusions_without_event(c: Connection) -> list[tuple[int, bool]]:
 
 
 # ---- simulated participants ---------------------------------------------------------------------
-
-
-def simulated_numbers(c: Connection) -> list[int]:
-    """List the simulated participants."""
-    return [row[0] for row in c.execute("SELECT id FROM participants WHERE simulated = 1")]
 
 
 def simulated_out(c: Connection) -> int | None:

@@ -55,7 +55,7 @@ def schedule(
     # Shuffled in short blocks: always balanced, never predictable.
     for start in range(0, trials, 8):
         rng.shuffle(swapped[start : start + 8])
-    return Schedule(tuple(kinds), tuple(bool(one) for one in swapped))
+    return Schedule(tuple(kinds), tuple(bool(swap) for swap in swapped))
 
 
 def _parts(places: list[int], count: int) -> Iterator[list[int]]:

@@ -181,7 +181,7 @@ def _texts(study: Study) -> Iterator[tuple[str, str, str]]:
     for name, allowed in PLACEHOLDERS.items():
         text = getattr(study.texts, name)
         if not _has_only(text, allowed):
-            names = " and ".join(f"{{{one}}}" for one in allowed)
+            names = " and ".join(f"{{{placeholder}}}" for placeholder in allowed)
             rule = (
                 f"may contain the placeholder{'s' * (len(allowed) > 1)} {names} and no other braces"
             )

@@ -61,8 +61,10 @@ def as_begun(study: LoadedStudy, database: Database) -> LoadedStudy:
     """
     name, criteria = database.read(models.rule_in_use)
     name = name or rule_of(criterion["name"] for criterion in criteria)
-    unchanged = (one["threshold"] for one in criteria if one["name"] == "audits_unchanged")
-    share = (one["share"] for one in criteria if "share" in one)
+    unchanged = (
+        criterion["threshold"] for criterion in criteria if criterion["name"] == "audits_unchanged"
+    )
+    share = (criterion["share"] for criterion in criteria if "share" in criterion)
     kept = {
         "rule": name,
         "audits": next(map(int, unchanged), None),

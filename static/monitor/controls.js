@@ -4,7 +4,7 @@ import { byId, clock, make } from "./format.js";
 
 let toastTimer = 0;
 
-export function toast(message) {
+function toast(message) {
   byId("toast").textContent = message;
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => (byId("toast").textContent = ""), 6000);

@@ -107,7 +107,7 @@ export function draw(data) {
     byId("rules").append(...Object.entries(data.rules).flatMap(([name, text]) => [make("dt", {}, chip(data.names[name])), make("dd", {}, text)]));
 }
 
-export const chip = (name, text) => make("span", { className: "flag", title: text }, name);
+const chip = (name, text) => make("span", { className: "flag", title: text }, name);
 const fraction = ([good, all]) => (all ? `${good}/${all}` : "–");
 
 // The option that was chosen most often by its place; of triplets, always the left one.

@@ -19,7 +19,8 @@ def violations(page: Page) -> list[str]:
         "(tags) => axe.run(document, {runOnly: tags, resultTypes: ['violations']})", TAGS
     )
     return [
-        f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
-        for one in found["violations"]
-        for node in one["nodes"]
+        f"{finding['id']}: {finding['help']}: {node['html'][:200]} "
+        f"{node.get('failureSummary', '')[:200]}"
+        for finding in found["violations"]
+        for node in finding["nodes"]
     ]

@@ -98,11 +98,27 @@ class Walk:
             self.step()
         raise AssertionError(f"never came to {kind}, but is at {self.kind}")
 
+    def fits(self, width: int, height: int) -> bool:
+        """Whether the page fits a window of this size without scrolling."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        sizes = "() => [document.documentElement.scrollHeight, innerHeight]"
+        needed, there = self.page.evaluate(sizes)
+        return bool(needed <= there)
+
     def axe(self) -> list[str]:
         """Violations that axe-core reports for the current page."""
         from tests.browser.axe import violations
 
         return violations(self.page)
+
+
+def first_trial_without_scripts(window, address: str) -> Page:
+    """A trial in a browser without JavaScript; the study has no practice."""
+    page: Page = window(java_script_enabled=False).new_page()
+    page.goto(address)
+    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name="Begin").click()
+    return page
 
 
 def rows(server, study: str, sql: str) -> list[tuple]:

@@ -57,9 +57,9 @@ def test_no_other_server_is_contacted_and_nothing_is_revealed(window, chromium, 
             walk.step()
         assert walk.complaints == [], "not one violation of the content security policy"
         assert all(url.startswith(server.address) for url in seen if url.startswith("http"))
-        told = "\n".join([*pages, *seen])
-        leaks = [name for name in files if name in told or name.partition(".")[0] in told]
-        assert not leaks and "secret" not in told, "neither keys nor names of files"
+        texts = "\n".join([*pages, *seen])
+        leaks = [name for name in files if name in texts or name.partition(".")[0] in texts]
+        assert not leaks and "secret" not in texts, "neither keys nor names of files"
 
 
 def test_headers(serve, tmp_path):
@@ -103,10 +103,7 @@ def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path):
         walk = Walk(window(), f"{server.address}/s/media/")
         walk.until("trial")
         for width, height in ((360, 640), (320, 568), (1280, 720), (768, 1024), (3840, 2160)):
-            walk.page.set_viewport_size({"width": width, "height": height})
-            sizes = "() => [document.documentElement.scrollHeight, innerHeight]"
-            needed, there = walk.page.evaluate(sizes)
-            assert needed <= there, f"{layout} {width} × {height}"
+            assert walk.fits(width, height), f"{layout} {width} × {height}"
 
 
 def test_motion_is_reduced_on_request(window, serve, tmp_path):

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(main, [str(one) for one in arguments])
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -60,8 +60,8 @@ def test_its_methods_fit_our_export(folder, tmp_path, key):
 
 
 def test_a_study_is_compared(folder):
-    told = json.loads(run("compare", folder, "--folds", 2, "--seconds", 60, "--json"))
-    status = {one["method"]: one for one in told["methods"]}
+    report = json.loads(run("compare", folder, "--folds", 2, "--seconds", 60, "--json"))
+    status = {method["method"]: method for method in report["methods"]}
     for key in ("lore", "lore-cv", "soe", "ckl", "t-ste", "gnmds", "dim-cv"):
         assert status[key]["status"] == "done", status[key]
         assert 0.5 < status[key]["accuracy"] <= 1.0
@@ -78,7 +78,9 @@ def test_weights_repeat_a_row_or_are_refused(tmp_path):
     whole.write_text(head + "".join(f"{a},{i},{j},2\n" for a, i, j in rows))
     parts.write_text(head + "".join(f"{a},{i},{j},0.5\n" for a, i, j in rows))
     arguments = ("--folds", 2, "--methods", "ckl,lore", "--json")
-    assert [one["status"] for one in json.loads(run("compare", whole, *arguments))["methods"]] == [
+    assert [
+        method["status"] for method in json.loads(run("compare", whole, *arguments))["methods"]
+    ] == [
         "done",
         "done",
     ]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lore_active.learner import snapshot
-from server.store import collection, journal
+from server.store import journal
 from server.store.database import Database
 from server.store.hash_chain import verification as chain_verification
 from server.store.recovery.pages import Image
@@ -21,7 +21,7 @@ from server.store.recovery.write_ahead import Log
 from server.study.workspace import open_study
 from tests.golden.make import BOTS, ITEMS, PARTICIPANTS
 from tests.support.commands import run
-from tests.support.open_study import Desk
+from tests.support.open_study import Desk, simulated_numbers
 
 GOLDEN = sorted(one.parent for one in Path(__file__).parent.glob("*/study.toml"))
 
@@ -54,7 +54,7 @@ def whole(path):
     database = Database(path / "study.db", lambda: 2_000_000_000_000)
     try:
         found = database.read(chain_verification.verify)
-        return found, database.read(collection.simulated_numbers)
+        return found, simulated_numbers(database)
     finally:
         database.close()
 
@@ -123,8 +123,8 @@ def test_its_log_becomes_a_study_whose_hash_chain_is_complete(log, golden, tmp_p
 def test_report_export_and_what_if_work(folder, tmp_path):
     run("export", folder, "--format", "all", "--out", tmp_path / "export")
     run("report", folder, "--out", tmp_path / "report.html")
-    told = json.loads(run("replay", folder, "--what-if", "exclude=P1", "--json"))
-    assert told
+    report = json.loads(run("replay", folder, "--what-if", "exclude=P1", "--json"))
+    assert report
 
 
 def test_it_goes_on(folder, golden):
@@ -152,9 +152,10 @@ def test_a_worker_continues_from_the_snapshot_with_the_ids_of_the_database(folde
     saved = desk.database.read(journal.snapshot)
     last, replayer = worker.rebuild.replayed(saved)
     assert last == worker.last and saved[0] <= last.id
-    answers = [one for one in replayer.learner.answers if one.question is not None]
+    answers = [answer for answer in replayer.learner.answers if answer.question is not None]
     assert [
-        (one.question, one.anchor, one.nearer, one.farther, int(one.participant)) for one in answers
+        (answer.question, answer.anchor, answer.nearer, answer.farther, int(answer.participant))
+        for answer in answers
     ] == desk.rows(
         "SELECT q.id, q.anchor, a.chosen ->> 0, "
         "q.options ->> (a.chosen ->> 0 = q.options ->> 0), q.participant FROM answers a "
@@ -180,7 +181,7 @@ def test_it_is_recovered_when_it_is_damaged(folder):
 
 
 def test_imports_and_what_the_worker_decided_are_read_by_their_current_names(folder, golden):
-    assert "import" in {one["kind"] for one in events(folder)}
+    assert "import" in {event["kind"] for event in events(folder)}
     with closing(sqlite3.connect(folder / "study.db")) as database:
         # As stored: rows are never rewritten.
         kinds = {row[0] for row in database.execute("SELECT kind FROM events")}

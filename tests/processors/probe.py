@@ -24,7 +24,11 @@ def digest() -> str:
     found.update(
         repr([(one.anchor, one.left, one.right, one.score) for one in learner.questions]).encode()
     )
-    found.update(repr([(one.name, one.value) for one in learner.decision.criteria]).encode())
+    found.update(
+        repr(
+            [(criterion.name, criterion.value) for criterion in learner.decision.criteria]
+        ).encode()
+    )
     return found.hexdigest()
 
 

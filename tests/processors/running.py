@@ -21,13 +21,13 @@ def environment(**chosen: str) -> dict[str, str]:
 
 def run(*arguments: object, emulator: tuple[str, ...] = (), **chosen: str) -> str:
     """What a Python process prints, started in the project's folder."""
-    told = subprocess.run(
-        [*emulator, sys.executable, *(str(one) for one in arguments)],
+    result = subprocess.run(
+        [*emulator, sys.executable, *(str(argument) for argument in arguments)],
         capture_output=True,
         text=True,
         cwd=ROOT,
         env=environment(**chosen),
         timeout=600,
     )
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout

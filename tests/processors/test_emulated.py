@@ -13,5 +13,5 @@ from tests.processors.running import run
 def test_an_emulated_processor_gives_the_same_bits(processor):
     emulator = shutil.which("qemu-x86_64")
     assert emulator is not None
-    told = run("-m", "tests.processors.probe", emulator=(emulator, "-cpu", processor))
-    assert told == run("-m", "tests.processors.probe")
+    output = run("-m", "tests.processors.probe", emulator=(emulator, "-cpu", processor))
+    assert output == run("-m", "tests.processors.probe")

@@ -39,7 +39,8 @@ def findings(folder: Path, pages: dict[str, str]) -> list[str]:
     )
     assert done.returncode in (0, 1), done.stderr
     return [
-        f"{Path(file['filePath']).name}:{one['line']}: {one['ruleId']}: {one['message']}"
+        f"{Path(file['filePath']).name}:{message['line']}: "
+        f"{message['ruleId']}: {message['message']}"
         for file in json.loads((folder / "found.json").read_text())
-        for one in file["messages"]
+        for message in file["messages"]
     ]

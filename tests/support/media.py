@@ -63,7 +63,7 @@ def tone(hertz: float, seconds: float = 0.25) -> bytes:
     )
     with wave.open(stream, "wb") as sound:
         sound.setparams((1, 2, rate, count, "NONE", ""))
-        sound.writeframes(b"".join(struct.pack("<h", one) for one in samples))
+        sound.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
     return stream.getvalue()
 
 
@@ -73,7 +73,7 @@ def films(chromium, count: int) -> list[bytes]:
     page = chromium.new_page()
     found = page.evaluate(FILMING, [list(hue) for hue in HUES[:count]])
     page.close()
-    return [base64.b64decode(one) for one in found]
+    return [base64.b64decode(finding) for finding in found]
 
 
 def write_media_study(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from lore_active.simulation.observers import gaussian_space
 from server.collection.controls import Control
 from server.collection.screens import CONTINUED, Response, Screen, Welcome
 from server.collection.service import Service
 from server.learning.worker import Worker
+from server.store.database import Database
 from server.study.workspace import open_study
 from tests.support.live_server import write_study
 
@@ -23,11 +27,30 @@ SIDE = (
 )
 SIDES = f"SELECT {SIDE} FROM answers a JOIN queries q ON q.id = a.query"
 
+# A study that does not end by itself.
+LONG_STUDY = """
+[session]
+trials = 40
+practice = 0
+break_every = 0
+feedback = false
+[stopping]
+audits = 40
+[budget]
+answers = 5000
+"""
+
 
 def response(answer: str | Response) -> Response:
     """A side of a triplet as the position of the option."""
     sides: dict[str | Response, Response] = {"left": (0,), "right": (1,)}
     return sides.get(answer, answer)  # type: ignore[arg-type]
+
+
+def simulated_numbers(database: Database) -> list[int]:
+    """Numbers of the simulated participants."""
+    chosen = "SELECT id FROM participants WHERE simulated = 1"
+    return [number for (number,) in database.read(lambda c: list(c.execute(chosen)))]
 
 
 class Desk:
@@ -92,3 +115,15 @@ class Respondent:
         anchor, left, right = (self.space[k] for k in trial.items)
         gap = np.linalg.norm(anchor - right) - np.linalg.norm(anchor - left)
         return "left" if gap + self.noise * self.rng.normal() > 0 else "right"
+
+
+def desk_fixture(toml: str = "", items: int = 12) -> Any:
+    """A fixture of a study with these settings, closed after the test."""
+
+    @pytest.fixture
+    def desk(tmp_path: Path) -> Iterator[Desk]:
+        opened = Desk(tmp_path / "words", toml, items=items)
+        yield opened
+        opened.close()
+
+    return desk

@@ -94,7 +94,9 @@ def _of_data(file: Path, variables: set[str]) -> list[str]:
     if not DATA_FILE.fullmatch(file.name):
         return ["is not called by keywords and values"]
     keywords = [pair.partition("-")[0] for pair in file.name.split("_")[:-1]]
-    found += [f"{one} is no official keyword" for one in keywords if one not in KEYWORDS]
+    found += [
+        f"{keyword} is no official keyword" for keyword in keywords if keyword not in KEYWORDS
+    ]
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.reader(stream, strict=True))

@@ -70,8 +70,8 @@ def written(*arguments: object) -> dict[str, Any]:
     """What `lore-active report … --json` says."""
     result = CliRunner().invoke(main, ["report", *map(str, arguments), "--json"])
     assert result.exit_code == 0, result.output
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 def carried(page: str) -> Any:

@@ -92,7 +92,7 @@ def take_turns(
     """Everybody does one thing at a time; `after` is called now and then; yields what was done."""
     done, waiting = 0, list(participants)
     while waiting:
-        waiting = [one for one in waiting if one.step()]
+        waiting = [future for future in waiting if future.step()]
         for _ in waiting:
             done += 1
             if after is not None and done % every == 0:

@@ -26,14 +26,14 @@ def small_study(folder, toml="", **files):
     return write(folder, {"study.toml": f'title = "Words"\n{toml}', **words, **files})
 
 
-def told(folder):
+def messages_of(folder):
     """Every message that a folder gives."""
     return [str(problem) for problem in check(folder)]
 
 
 def only(folder):
     """The one message that a folder with one mistake gives."""
-    messages = told(folder)
+    messages = messages_of(folder)
     assert len(messages) == 1, messages
     assert messages[0].endswith((".", "?"))
     assert "\n" not in messages[0]

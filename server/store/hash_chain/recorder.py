@@ -24,7 +24,7 @@ from server.store.hash_chain.records import (
     salt_digest,
     tuples,
 )
-from server.store.tables import SALTS, TABLES
+from server.store.sqlite.tables import SALTS, TABLES
 
 _TRIGGERS = ("insert", "update", "renumber", "delete")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from server.store.tables import SALTS, SECRET, TABLES, key_of
+from server.store.sqlite.tables import SALTS, SECRET, TABLES, key_of
 
 Connection = sqlite3.Connection
 Layout = dict[str, list[str]]

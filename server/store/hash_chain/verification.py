@@ -24,7 +24,7 @@ from server.store.hash_chain.records import (
 )
 from server.store.sqlite.connection import any_text
 from server.store.sqlite.former_names import current_column, current_table
-from server.store.tables import CHAIN, SALTS, TABLES, key_of
+from server.store.sqlite.tables import CHAIN, SALTS, TABLES, key_of
 
 OUTSIDE = "outside lore-active"
 # Reasons of periods that started because of changes by other programs.

@@ -219,7 +219,7 @@ def fits(row: Values, columns: tuple[Column, ...]) -> bool:
 
 def _rising(cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest ascending subsequence: a cell out of order has a damaged number."""
-    if all(one < other for (one, _), (other, _) in pairwise(cells)):
+    if all(first < other for (first, _), (other, _) in pairwise(cells)):
         return cells
     tails: list[int] = []
     chains: list[list[tuple[int, int]]] = []

@@ -14,7 +14,7 @@ from server.store.hash_chain.records import Differing
 from server.store.recovery.salvage import Merged, Recorded
 from server.store.sqlite.connection import Connection
 from server.store.sqlite.former_names import IMPORT_NUMBER, event_kinds
-from server.store.tables import CHAIN, TABLES, key_of
+from server.store.sqlite.tables import CHAIN, TABLES, key_of
 
 WHO = "lore-active recover"
 EVENT = "recover"

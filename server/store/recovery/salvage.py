@@ -17,7 +17,7 @@ from server.store.recovery.pages import Column, Image, RowPlace, Shapes
 from server.store.recovery.write_ahead import read_log
 from server.store.sqlite.connection import Connection
 from server.store.sqlite.former_names import complete_row
-from server.store.tables import CHAIN, SECRET, TABLES
+from server.store.sqlite.tables import CHAIN, SECRET, TABLES
 
 # Tables whose rows never change.
 ADDED = ("answers", "imported_answers", "events", "steps", "models", "decisions", "chain")

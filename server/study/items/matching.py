@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from lore_active.data.columns import AnswerTable, at_start
-from lore_active.data.comparisons import MAX_REPEATED, first_nearer, identified, weights_of
+from lore_active.data.comparisons import first_nearer, identified, weights_of
 from lore_active.data.lookalikes import appearance, peculiar, unified
+from lore_active.data.triplets import MAX_REPEATED
 from lore_active.data.values import is_number
 from lore_active.errors import InvalidTriplets
 from server.study.config import Item

@@ -30,9 +30,9 @@ def answers(tmp_path_factory):
 
 
 def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
-    told = run("fit", answers, "--json")
-    assert told.returncode == 0, told.stderr
-    result = json.loads(told.stdout)
+    output = run("fit", answers, "--json")
+    assert output.returncode == 0, output.stderr
+    result = json.loads(output.stdout)
     assert set(result) == {
         "n_objects",
         "n_triplets",
@@ -58,13 +58,13 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     assert result["n_triplets"] == 1500
     assert result["converged"] is True
     assert len(result["singular_values"]) == result["rank"]
-    assert told.stderr == ""
+    assert output.stderr == ""
 
 
 def test_out_writes_embedding_and_json(answers, tmp_path):
-    told = run("fit", answers, "--items", 26, "--seed", 3, "--out", tmp_path / "a" / "b")
-    assert told.returncode == 0, told.stderr
-    assert "dimension" in told.stdout
+    output = run("fit", answers, "--items", 26, "--seed", 3, "--out", tmp_path / "a" / "b")
+    assert output.returncode == 0, output.stderr
+    assert "dimension" in output.stdout
     with (tmp_path / "a" / "b" / "embedding.csv").open() as stream:
         rows = list(csv.reader(stream))
     result = json.loads((tmp_path / "a" / "b" / "fit.json").read_text())
@@ -75,9 +75,9 @@ def test_out_writes_embedding_and_json(answers, tmp_path):
 
 
 def test_a_fixed_penalty_is_fitted_as_before_and_says_that_answers_are_few(answers, tmp_path):
-    told = run("fit", answers, "--lam", "0.01", "--json")
-    result = json.loads(told.stdout)
-    assert told.stderr == ""
+    output = run("fit", answers, "--lam", "0.01", "--json")
+    result = json.loads(output.stdout)
+    assert output.stderr == ""
     assert (result["lambda"], result["evidence"], result["further"]) == (0.01, [], [])
     (warning,) = result["warnings"]
     assert "60 answers per item; with fewer than 100" in warning
@@ -85,17 +85,17 @@ def test_a_fixed_penalty_is_fitted_as_before_and_says_that_answers_are_few(answe
 
 
 def test_a_further_dimension_is_tested_on_request(answers):
-    told = run("fit", answers, "--smallest-dimension", "0.2")
-    assert told.returncode == 0, told.stderr
-    assert "held-out log-loss" in told.stdout
-    assert "A further dimension with 20 % of the variance: ruled out" in told.stdout
+    output = run("fit", answers, "--smallest-dimension", "0.2")
+    assert output.returncode == 0, output.stderr
+    assert "held-out log-loss" in output.stdout
+    assert "A further dimension with 20 % of the variance: ruled out" in output.stdout
 
 
 def test_labels_reach_the_embedding_and_formulas_are_neutralised(tmp_path):
     file = tmp_path / "labels.csv"
     file.write_text("anchor,nearer,farther\n" + "=1+1,pear,fig\nfig,pear,=1+1\n" * 3)
-    told = run("fit", file, "--out", tmp_path, "--lam", "0.001")
-    assert told.returncode == 0, told.stderr
+    output = run("fit", file, "--out", tmp_path, "--lam", "0.001")
+    assert output.returncode == 0, output.stderr
     with (tmp_path / "embedding.csv").open() as stream:
         assert [row[0] for row in csv.reader(stream)] == ["item", "'=1+1", "fig", "pear"]
 
@@ -119,21 +119,21 @@ def test_bad_input_is_one_sentence_and_exit_2(tmp_path, text, extra, parts):
     file = tmp_path / "bad.csv"
     if text is not None:
         file.write_text(text)
-    told = run("fit", file, *extra, "--json")
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert "Traceback" not in told.stderr
-    assert told.stderr.count("\n") == 1
+    output = run("fit", file, *extra, "--json")
+    assert output.returncode == 2
+    assert output.stdout == ""
+    assert "Traceback" not in output.stderr
+    assert output.stderr.count("\n") == 1
     for part in parts:
-        assert part in told.stderr
+        assert part in output.stderr
 
 
 def test_an_output_folder_that_cannot_be_made(answers, tmp_path):
     (tmp_path / "taken").write_text("")
-    told = run("fit", answers, "--out", tmp_path / "taken" / "inside")
-    assert told.returncode == 2
-    assert "taken" in told.stderr
-    assert "Traceback" not in told.stderr
+    output = run("fit", answers, "--out", tmp_path / "taken" / "inside")
+    assert output.returncode == 2
+    assert "taken" in output.stderr
+    assert "Traceback" not in output.stderr
 
 
 def test_version_and_help():
@@ -142,13 +142,13 @@ def test_version_and_help():
 
 
 def test_simulate_prints_a_line_per_audit_and_a_summary():
-    told = run("simulate", "--items", 20, "--rank", 2, "--answers", 150, "--seed", 4, "--json")
-    assert told.returncode == 0, told.stderr
-    *audits, summary = map(json.loads, told.stdout.splitlines())
+    output = run("simulate", "--items", 20, "--rank", 2, "--answers", 150, "--seed", 4, "--json")
+    assert output.returncode == 0, output.stderr
+    *audits, summary = map(json.loads, output.stdout.splitlines())
     assert audits
-    for one in audits:
-        assert {"answers", "rank", "lambda", "accuracy", "prequential_accuracy"} <= set(one)
-        assert one["decision"] in ("stop", "go on")
+    for audit in audits:
+        assert {"answers", "rank", "lambda", "accuracy", "prequential_accuracy"} <= set(audit)
+        assert audit["decision"] in ("stop", "go on")
     assert summary["summary"] is True
     assert summary["true_rank"] == 2
     assert {"stopped_at", "rank", "accuracy", "refit_seconds"} <= set(summary)
@@ -156,19 +156,19 @@ def test_simulate_prints_a_line_per_audit_and_a_summary():
 
 
 def test_simulate_on_a_pool(answers):
-    told = run("simulate", "--pool", answers, "--answers", 120, "--selector", "random", "--json")
-    assert told.returncode == 0, told.stderr
-    summary = json.loads(told.stdout.splitlines()[-1])
+    output = run("simulate", "--pool", answers, "--answers", 120, "--selector", "random", "--json")
+    assert output.returncode == 0, output.stderr
+    summary = json.loads(output.stdout.splitlines()[-1])
     assert summary["answers"] == 120
     assert summary["true_rank"] is None
 
 
 def test_simulate_repeats_itself():
     def ranks():
-        told = run("simulate", "--items", 12, "--answers", 80, "--lapse", 0.1, "--json")
+        output = run("simulate", "--items", 12, "--answers", 80, "--lapse", 0.1, "--json")
         return [
             (json.loads(line)["answers"], json.loads(line)["accuracy"])
-            for line in told.stdout.splitlines()
+            for line in output.stdout.splitlines()
         ]
 
     assert ranks() == ranks()
@@ -183,9 +183,9 @@ def test_simulate_repeats_itself():
     ],
 )
 def test_simulate_refuses_invalid_options(extra, part):
-    told = run("simulate", *extra)
-    assert told.returncode == 2
-    assert part in told.stderr
+    output = run("simulate", *extra)
+    assert output.returncode == 2
+    assert part in output.stderr
 
 
 def test_the_overview_imports_no_command_and_says_what_each_says_itself():
@@ -194,10 +194,11 @@ def test_the_overview_imports_no_command_and_says_what_each_says_itself():
         assert getattr(location, "summary", own) == own, name
     code = (
         "import sys; from click.testing import CliRunner; from server.cli.main import main;"
-        "told = CliRunner().invoke(main, ['--help']); assert told.exit_code == 0, told.output;"
+        "result = CliRunner().invoke(main, ['--help']);"
+        "assert result.exit_code == 0, result.output;"
         "heavy = {'numpy', 'numba', 'scipy', 'flask', 'PIL', 'tomlkit'} & set(sys.modules);"
-        "assert not heavy, heavy; print(told.output)"
+        "assert not heavy, heavy; print(result.output)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    assert "Serve studies to participants" in told.stdout
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "Serve studies to participants" in result.stdout

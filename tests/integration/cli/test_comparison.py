@@ -33,7 +33,7 @@ def file(tmp_path_factory):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["compare", *(str(one) for one in arguments)])
+    return CliRunner().invoke(main, ["compare", *(str(argument) for argument in arguments)])
 
 
 def test_lore_runs_and_what_is_not_installed_is_said(file, tmp_path, monkeypatch):
@@ -56,29 +56,29 @@ def test_lore_runs_and_what_is_not_installed_is_said(file, tmp_path, monkeypatch
 def test_json_has_every_fold_and_every_method(file):
     result = run(file, "--folds", 3, "--methods", "lore-cv, lore", "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert set(told) == {
+    report = json.loads(result.stdout)
+    assert set(report) == {
         *("n_objects", "n_triplets", "folds", "components", "seed", "limit_seconds"),
         *("best", "simplest", "methods"),
     }
-    assert (told["n_objects"], told["n_triplets"]) == (ITEMS, 600)
-    assert [one["method"] for one in told["methods"]] == ["lore-cv", "lore"]
-    for one in told["methods"]:
-        assert set(one) == {
+    assert (report["n_objects"], report["n_triplets"]) == (ITEMS, 600)
+    assert [method["method"] for method in report["methods"]] == ["lore-cv", "lore"]
+    for method in report["methods"]:
+        assert set(method) == {
             *("method", "name", "status", "message", "folds", "folds_done"),
             *("accuracy", "accuracy_se", "rank", "seconds"),
         }
-        shares = [fold["accuracy"] for fold in one["folds"]]
-        assert one["status"] == "done" and one["folds_done"] == 3
-        assert one["accuracy"] == pytest.approx(np.mean(shares))
-        assert one["accuracy_se"] == pytest.approx(np.std(shares, ddof=1) / np.sqrt(3))
+        shares = [fold["accuracy"] for fold in method["folds"]]
+        assert method["status"] == "done" and method["folds_done"] == 3
+        assert method["accuracy"] == pytest.approx(np.mean(shares))
+        assert method["accuracy_se"] == pytest.approx(np.std(shares, ddof=1) / np.sqrt(3))
         # Two true dimensions, noise variance 0.1: far from chance, not perfect.
-        assert 0.75 < one["accuracy"] < 1.0
-        assert 1 <= one["rank"] <= 4
-    assert told["best"] in ("lore", "lore-cv")
+        assert 0.75 < method["accuracy"] < 1.0
+        assert 1 <= method["rank"] <= 4
+    assert report["best"] in ("lore", "lore-cv")
     again = json.loads(run(file, "--folds", 3, "--methods", "lore", "--json").stdout)
     assert [fold["accuracy"] for fold in again["methods"][0]["folds"]] == [
-        fold["accuracy"] for fold in told["methods"][1]["folds"]
+        fold["accuracy"] for fold in report["methods"][1]["folds"]
     ]
 
 
@@ -87,11 +87,11 @@ def test_a_method_that_takes_too_long_is_ended_and_said(tmp_path):
     np.save(path, simulated_answers(gaussian_space(60, 5, 1), 20_000, 2))
     result = run(path, "--folds", 4, "--seconds", 0.05, "--methods", "lore-cv", "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    (one,) = told["methods"]
+    report = json.loads(result.stdout)
+    (one,) = report["methods"]
     assert (one["status"], one["message"]) == ("stopped", "stopped after 0.05 s")
     assert one["folds_done"] < 4
-    assert told["best"] is None
+    assert report["best"] is None
     spoken = run(path, "--folds", 4, "--seconds", 0.05, "--methods", "lore-cv").stdout
     assert "stopped after 0.05 s after 0 of 4 folds" in spoken
 
@@ -179,8 +179,8 @@ def test_of_a_study_the_answers_that_count(tmp_path):
     )[0][0]
     assert len(rows) == 2 * 19 - catches
     desk.close()
-    told = json.loads(run(desk.folder, "--folds", 2, "--methods", "lore", "--json").stdout)
-    assert (told["n_objects"], told["n_triplets"]) == (8, len(rows))
+    report = json.loads(run(desk.folder, "--folds", 2, "--methods", "lore", "--json").stdout)
+    assert (report["n_objects"], report["n_triplets"]) == (8, len(rows))
 
 
 def results():
@@ -195,7 +195,7 @@ def results():
 
 def test_the_figure_shows_every_method_and_its_numbers():
     drawn = drawing.svg(results(), 2, "A & B")
-    texts = [one.text for one in ElementTree.fromstring(drawn).iter() if one.text]
+    texts = [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]
     for words in ("LORE <&>", "CKL", "SOE", "not run: torch is not installed", "15", "A & B"):
         assert words in texts
     assert drawing.svg([results()[3]], 2, "none ran")

@@ -32,23 +32,23 @@ def study(tmp_path):
 
 
 def levels(findings):
-    return {one.check: one.level for one in findings}
+    return {finding.check: finding.level for finding in findings}
 
 
 def only(findings, check):
-    (found,) = [one for one in findings if one.check == check]
+    (found,) = [finding for finding in findings if finding.check == check]
     assert (found.level == "ok") == (found.advice == "")
     return found
 
 
 def test_a_valid_study_can_run_and_is_left_as_it_was(study):
     before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file()}
-    told = CliRunner().invoke(main, ["doctor", str(study), "--port", "0", "--json"])
-    assert told.exit_code == 0, told.output
-    report = json.loads(told.stdout)
+    result = CliRunner().invoke(main, ["doctor", str(study), "--port", "0", "--json"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
     assert report["ok"] is True
     assert report["problems"] == 0
-    found = {one["check"]: one for one in report["findings"]}
+    found = {finding["check"]: finding for finding in report["findings"]}
     assert set(found) == {
         *("study", "password", "permissions", "backups"),
         *("disk sync", "database", "file system", "disk space"),
@@ -57,9 +57,9 @@ def test_a_valid_study_can_run_and_is_left_as_it_was(study):
     }
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "doctor.md").read_text()
     assert re.findall(r"^\| ([\w ]+) \|", page, re.M)[1:] == [
-        one["check"] for one in report["findings"]
+        finding["check"] for finding in report["findings"]
     ]
-    assert report["warnings"] == sum(one["level"] == "warning" for one in found.values())
+    assert report["warnings"] == sum(finding["level"] == "warning" for finding in found.values())
     for name in ("study", "password", "database", "versions", "SQLite", "port", "server"):
         assert found[name]["level"] == "ok", found[name]
     assert "files loaded in" in found["browser reach"]["found"]
@@ -70,9 +70,9 @@ def test_a_valid_study_can_run_and_is_left_as_it_was(study):
 def test_everything_wrong_is_said_at_once_and_ends_with_1():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        told = CliRunner().invoke(main, ["doctor", "/proc/self", "--port", port])
-    assert told.exit_code == 1
-    lines = told.stdout.splitlines()
+        result = CliRunner().invoke(main, ["doctor", "/proc/self", "--port", port])
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
     for beginning in ("problem  study", "problem  disk sync", "problem  database", "problem  port"):
         at = next(at for at, line in enumerate(lines) if line.startswith(beginning))
         assert lines[at + 1].strip().startswith("→ ")
@@ -83,8 +83,8 @@ def test_everything_wrong_is_said_at_once_and_ends_with_1():
 def test_a_study_with_mistakes_is_shown_with_them(study):
     (study / "study.toml").write_text('title = ""\n[session]\ntrails = 3\n')
     found = [one for one in folder.examine(study) if one.check == "study"]
-    assert {one.level for one in found} == {"problem"}
-    assert any("did you mean" in one.found and "trials" in one.found for one in found)
+    assert {finding.level for finding in found} == {"problem"}
+    assert any("did you mean" in finding.found and "trials" in finding.found for finding in found)
 
 
 def test_a_port_in_use_is_a_problem_but_our_own_server_is_none(study):

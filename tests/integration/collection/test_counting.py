@@ -23,7 +23,7 @@ from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
 from tests.support.experimenter_client import PASSWORD, application, guarded_study, sign_in
-from tests.support.open_study import SIDE, Desk, Respondent
+from tests.support.open_study import SIDE, Desk, Respondent, desk_fixture
 from tests.support.report_study import carried
 
 ITEMS = 9
@@ -46,11 +46,7 @@ min_answers = 3000
 IDLE_MS = 10 * 60_000
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def turns(worker):
@@ -274,11 +270,11 @@ audits = 60
 
 
 def lore_active(*arguments):
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300
     )
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -376,8 +372,10 @@ def test_every_output_shows_the_same_counts(ended, tmp_path):
 
 
 def test_every_export_counts_the_same(ended, tmp_path):
-    told = json.loads(lore_active("export", ended, "--format", "all", "--out", tmp_path, "--json"))
-    counts = told["counts"]
+    report = json.loads(
+        lore_active("export", ended, "--format", "all", "--out", tmp_path, "--json")
+    )
+    counts = report["counts"]
     own = counts["fitted"] - counts["imported"]
 
     def read(name):

@@ -24,7 +24,7 @@ from server.learning.verification import verify
 from server.monitor.feed import Feed
 from server.study.config import Item
 from server.study.items.matching import matched
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = "[session]\ntrials = 25\npractice = 1\nbreak_every = 0\nfeedback = false\n"
 ITEMS = 8
@@ -34,7 +34,7 @@ SPACE = gaussian_space(ITEMS, 2, 5)
 
 
 def run(*arguments, fails=False):
-    result = CliRunner().invoke(main, [str(one) for one in arguments])
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert (result.exit_code != 0) == fails, result.output
     return result.stderr if fails else result.stdout
 
@@ -59,11 +59,7 @@ def pilot(folder, count=400, seed=1, name="pilot.csv"):
     return folder / name, [tuple(row) for row in rows.tolist()]
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def answer_all(desk, worker=None, seed=1):
@@ -128,10 +124,10 @@ def test_a_running_study_takes_them_in_and_out(desk, tmp_path):
     worker.turn()
     assert models(desk)[-1][0] == before + 150
     answer_all(desk, worker, 4)
-    told = json.loads(run("import", "--undo", file, desk.folder, "--json"))
-    assert [one["answers"] for one in told["removed"]] == [150]
+    report = json.loads(run("import", "--undo", file, desk.folder, "--json"))
+    assert [one["answers"] for one in report["removed"]] == [150]
     worker.turn()
-    counted = sum(one.participant != "import 1" for one in worker.learner.answers)
+    counted = sum(answer.participant != "import 1" for answer in worker.learner.answers)
     assert models(desk)[-1][0] == counted
     # They no longer count, but the record keeps them.
     assert len(worker.learner.answers) == counted + 150
@@ -163,8 +159,8 @@ def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
 def test_compare_and_the_log_know_them(desk, tmp_path):
     file, rows = pilot(tmp_path / "files")
     run("import", file, desk.folder)
-    told = json.loads(run("compare", desk.folder, "--folds", 2, "--methods", "lore", "--json"))
-    assert told["n_triplets"] == len(rows)
+    report = json.loads(run("compare", desk.folder, "--folds", 2, "--methods", "lore", "--json"))
+    assert report["n_triplets"] == len(rows)
     run("export", desk.folder, "--format", "log", "--out", tmp_path / "log")
     run("import", tmp_path / "log" / "words.log.jsonl", tmp_path / "again")
     text = (tmp_path / "log" / "words.log.jsonl").read_text()
@@ -178,19 +174,21 @@ def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     file, _ = pilot(tmp_path / "files", 30)
     twin = file.with_name("other name.csv")
     twin.write_bytes(file.read_bytes())
-    told = json.loads(run("import", file, desk.folder, "--json"))
-    assert (told["answers"], told["by"], told["file_number"]) == (30, "name", 1)
+    report = json.loads(run("import", file, desk.folder, "--json"))
+    assert (report["answers"], report["by"], report["file_number"]) == (30, "name", 1)
     assert "has already been imported" in run("import", twin, desk.folder, fails=True)
     assert "has already been imported" in run("import", twin, desk.folder, "--dry-run", fails=True)
     run("import", twin, desk.folder, "--force")
     assert desk.rows("SELECT count(*) FROM imported_answers") == [(60,)]
     said = run("import", "--undo", "abcdef", desk.folder, fails=True)
-    assert f"{told['sha256'][:12]} (pilot.csv, 30), {told['sha256'][:12]} (other name.csv" in said
-    run("import", "--undo", told["sha256"][:10], desk.folder, "--dry-run")
+    assert (
+        f"{report['sha256'][:12]} (pilot.csv, 30), {report['sha256'][:12]} (other name.csv" in said
+    )
+    run("import", "--undo", report["sha256"][:10], desk.folder, "--dry-run")
     assert desk.rows("SELECT sum(removed) FROM imported_files") == [(0,)]
-    out = run("import", "--undo", told["sha256"][:10], desk.folder)
+    out = run("import", "--undo", report["sha256"][:10], desk.folder)
     assert out.count("30 answers removed.") == 2
-    assert "There are none." in run("import", "--undo", told["sha256"], desk.folder, fails=True)
+    assert "There are none." in run("import", "--undo", report["sha256"], desk.folder, fails=True)
     run("import", file, desk.folder)
 
 
@@ -283,8 +281,8 @@ def test_center_left_right_answer_is_imported(desk, tmp_path):
         lines.append(f"p{at % 3},2001-01-01 00:00:00.{at:06d},{a},{left},{right},{i},1.2,Random")
     lines.append("p0,2001-01-01 00:00:01,word00,word01,word02,,1.2,Random")
     file.write_text("\n".join(lines) + "\n")
-    told = json.loads(run("import", file, desk.folder, "--json"))
-    assert (told["answers"], told["by"], told["left_out"]) == (40, "name", 1)
+    report = json.loads(run("import", file, desk.folder, "--json"))
+    assert (report["answers"], report["by"], report["left_out"]) == (40, "name", 1)
     stored = desk.rows("SELECT anchor, nearer, farther FROM imported_answers ORDER BY id")
     assert stored == [tuple(row) for row in rows]
 

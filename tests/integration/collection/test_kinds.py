@@ -128,10 +128,10 @@ def test_only_a_complete_choice_is_stored_and_retries_change_nothing(tmp_path_fa
 def test_skips_and_time_outs_of_every_kind(tmp_path, label):
     desk = desk_of(tmp_path, label)
     stage = desk.new_participant()
-    told = desk.service.answer(stage.participant, stage.trial.token, "skip")
-    assert (told.note, told.trial.chosen) == ("practice_skipped", ())
-    assert len(told.trial.expected) == 1
-    stage = desk.service.rest(stage.participant, told.done)
+    reply = desk.service.answer(stage.participant, stage.trial.token, "skip")
+    assert (reply.note, reply.trial.chosen) == ("practice_skipped", ())
+    assert len(reply.trial.expected) == 1
+    stage = desk.service.rest(stage.participant, reply.done)
     stage = desk.answer(stage, random_response(stage.trial))
     early = desk.service.answer(stage.participant, stage.trial.token, "timeout")
     assert early.note == "not_taken"
@@ -158,18 +158,18 @@ def test_practice_feedback_names_positions(tmp_path, label):
     )
     others = [place for place in range(kind.options) if place != known]
     right = (*others[: kind.pick - 1], known)
-    told = desk.service.answer(stage.participant, trial.token, right)
-    assert (told.kind, told.note) == ("practice_feedback", "practice_right")
-    assert (told.trial.chosen, told.trial.expected) == (right, (known,))
-    stage = desk.service.rest(stage.participant, told.done)
+    reply = desk.service.answer(stage.participant, trial.token, right)
+    assert (reply.kind, reply.note) == ("practice_feedback", "practice_right")
+    assert (reply.trial.chosen, reply.trial.expected) == (right, (known,))
+    stage = desk.service.rest(stage.participant, reply.done)
     trial = stage.trial
     wrong = tuple(
         place
         for place, item in enumerate(trial.options)
         if (item != trial.anchor if kind.has_anchor else trial.options.count(item) == 2)
     )[: kind.pick]
-    told = desk.service.answer(stage.participant, trial.token, wrong)
-    assert told.note == "practice_wrong"
+    reply = desk.service.answer(stage.participant, trial.token, wrong)
+    assert reply.note == "practice_wrong"
     desk.close()
 
 

@@ -74,7 +74,7 @@ def flags(server):
     served = server.studies["words"]
     found = json.loads(Feed(served.database, served.study, served.service.clock).update(True).plain)
     rows = found["participants"]["rows"]
-    return {one["external"].partition("=")[2]: set(one["flags"]) for one in rows}
+    return {row["external"].partition("=")[2]: set(row["flags"]) for row in rows}
 
 
 def test_five_scripts_are_flagged_and_no_participant_is_refused(server, clock):
@@ -126,8 +126,8 @@ def test_an_erased_participant_is_not_flagged_as_a_script(tmp_path, clock):
     take_part(server, "gone", answered)
     assert not flags(server)["gone"] & SPEED
     server.close()
-    told = CliRunner().invoke(main, ["forget", str(folder), "1", "--yes"])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(main, ["forget", str(folder), "1", "--yes"])
+    assert result.exit_code == 0, result.output
     server = LiveServer(folder, clock=clock)
     served = server.studies["words"]
     ((zero, count),) = served.database.read(

@@ -84,12 +84,12 @@ def test_practice_says_what_was_right(tmp_path):
     trial = stage.trial
     token = stage.participant
     right = (trial.options.index(trial.anchor),)
-    told = desk.service.answer(token, trial.token, right)
-    assert (told.kind, told.note) == ("practice_feedback", "practice_right")
-    assert told.trial == replace(trial, chosen=right, expected=right)
+    reply = desk.service.answer(token, trial.token, right)
+    assert (reply.kind, reply.note) == ("practice_feedback", "practice_right")
+    assert reply.trial == replace(trial, chosen=right, expected=right)
     again = desk.service.visit(token)
-    assert replace(again, visit=told.visit) == told, "a reload shows the same"
-    stage = desk.service.rest(token, told.done)
+    assert replace(again, visit=reply.visit) == reply, "a reload shows the same"
+    stage = desk.service.rest(token, reply.done)
     assert stage.kind == "practice" and stage.trial.token != trial.token
     trial = stage.trial
     right = (trial.options.index(trial.anchor),)
@@ -97,7 +97,7 @@ def test_practice_says_what_was_right(tmp_path):
     last = desk.service.answer(token, trial.token, wrong)
     assert (last.kind, last.note) == ("practice_feedback", "practice_wrong")
     assert (last.trial.chosen, last.trial.expected) == (wrong, right)
-    assert desk.service.rest(token, told.done) == last, "continuing twice skips nothing"
+    assert desk.service.rest(token, reply.done) == last, "continuing twice skips nothing"
     stage = desk.service.rest(token, last.done)
     assert (stage.kind, stage.note) == ("ready", "")
     assert desk.service.rest(token, last.done) == stage
@@ -113,11 +113,11 @@ def test_practice_without_a_choice_shows_what_most_people_choose(tmp_path, side,
     desk = Desk(tmp_path / "words", toml)
     stage = desk.new_participant()
     desk.wait(1000)
-    told = desk.service.answer(stage.participant, stage.trial.token, side)
-    assert (told.kind, told.note) == ("practice_feedback", note)
+    reply = desk.service.answer(stage.participant, stage.trial.token, side)
+    assert (reply.kind, reply.note) == ("practice_feedback", note)
     nearer = stage.trial.options.index(stage.trial.anchor)
-    assert (told.trial.chosen, told.trial.expected) == ((), (nearer,))
-    assert desk.service.rest(stage.participant, told.done).kind == "ready"
+    assert (reply.trial.chosen, reply.trial.expected) == ((), (nearer,))
+    assert desk.service.rest(stage.participant, reply.done).kind == "ready"
     desk.close()
 
 
@@ -381,8 +381,8 @@ def test_a_clock_that_was_set_back_blocks_no_participant(desk):
 def test_the_newest_window_wins_and_the_older_one_stores_nothing(desk):
     old = desk.new_participant()
     new = desk.service.visit(old.participant)
-    told = desk.service.answer(old.participant, old.trial.token, (0,), visit=old.visit)
-    assert (told.kind, told.note) == ("elsewhere", "not_taken")
+    reply = desk.service.answer(old.participant, old.trial.token, (0,), visit=old.visit)
+    assert (reply.kind, reply.note) == ("elsewhere", "not_taken")
     assert desk.rows("SELECT count(*) FROM answers") == [(0,)]
     desk.service.answer(new.participant, new.trial.token, (1,), visit=new.visit)
     assert desk.rows(SIDES) == [("right",)], "what the newest window said"
@@ -419,14 +419,14 @@ def test_no_page_of_an_older_window_takes_a_step(tmp_path):
         }.get("practice" if stage.kind == "trial" else stage.kind)
         if act is None:
             break
-        told = act(old.visit)
-        assert (told.kind, told.note) == ("elsewhere", "not_taken"), stage.kind
+        reply = act(old.visit)
+        assert (reply.kind, reply.note) == ("elsewhere", "not_taken"), stage.kind
         assert service.look(token, stage.visit) == stage, "nothing has changed"
         assert service.look(token, old.visit).kind == "elsewhere"
         following = act(stage.visit)
-        told = act(old.visit)
+        reply = act(old.visit)
         if following.kind != "feedback":
-            assert (told.kind, told.note) == ("elsewhere", ""), "it was done already"
+            assert (reply.kind, reply.note) == ("elsewhere", ""), "it was done already"
         stage = following
     assert seen == [
         *("consent", "instructions", "practice", "practice_feedback", "ready"),

@@ -33,7 +33,7 @@ from server.store.hash_chain import verification as chain_verification
 from server.study.samples import template
 from server.study.workspace import open_study
 from tests.support.live_server import LiveServer, write_study
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture, simulated_numbers
 
 ITEMS = 8
 TOML = """
@@ -48,11 +48,7 @@ answers = 60
 SECRET = "a secret of this test's own, long enough"
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def take_part(desk, participant, worker=None, simulated=False, trials=99, **entry):
@@ -316,10 +312,10 @@ def test_the_sample_study_has_bots_that_taste_as_its_catches_say_and_are_not_fla
                 stage = desk.service.rest(stage.participant, stage.done)
     rows = shown(desk)["participants"]["rows"]
     desk.close()
-    assert len(rows) == 20 and all(one["done"] == 80 for one in rows)
-    right, asked = (sum(one["catch"][k] for one in rows) for k in (0, 1))
+    assert len(rows) == 20 and all(row["done"] == 80 for row in rows)
+    right, asked = (sum(row["catch"][k] for row in rows) for k in (0, 1))
     assert asked >= 60 and right / asked >= 0.95
-    assert sum(bool(one["flags"]) for one in rows) <= 1
+    assert sum(bool(row["flags"]) for row in rows) <= 1
 
 
 def test_the_sample_positions_agree_with_its_catches_and_with_taste():
@@ -419,9 +415,9 @@ def test_an_import_leaves_them_out_and_says_so(desk, tmp_path, name):
     bots_rows = sum(row["simulated"] == "1" for row in rows)
     done = imported("all", "--dry-run")
     assert f"{bots_rows} rows of simulated participants (bots) were omitted" in done.stdout
-    told = json.loads(imported("all", "--json").stdout)
-    assert told["simulated_left_out"] == bots_rows
-    assert told["answers"] + told["left_out"] + bots_rows == len(rows)
+    summary = json.loads(imported("all", "--json").stdout)
+    assert summary["simulated_left_out"] == bots_rows
+    assert summary["answers"] + summary["left_out"] + bots_rows == len(rows)
 
 
 def test_the_arrays_of_a_study_of_bots_need_the_option(desk, tmp_path):
@@ -442,7 +438,7 @@ def test_a_log_holds_the_marks_and_replays(desk, tmp_path):
     path.write_bytes(b"".join(log.lines(desk.database, desk.study)))
     study, database, lines = log.load(path, tmp_path / "again.db", now)
     assert database.read(answer_counts) == counts(desk)[0]
-    assert database.read(collection.simulated_numbers) == [1, 2]
+    assert simulated_numbers(database) == [1, 2]
     assert verify(database, study, time.perf_counter, lines).mismatches == []
     database.close()
 
@@ -455,7 +451,9 @@ def test_the_hash_chain_covers_the_mark(desk):
     raw.commit()
     raw.close()
     found = desk.database.read(chain_verification.verify)
-    assert [(one.table, one.row) for one in found.differences] == [("participants", 1)]
+    assert [(difference.table, difference.row) for difference in found.differences] == [
+        ("participants", 1)
+    ]
 
 
 # ---- what monitor and report say ----------------------------------------------------------------
@@ -479,7 +477,7 @@ def test_monitor_and_report_say_that_data_are_simulated(desk):
         "Simulated data",
         "All 24 answers are from 2 simulated participants (bots).",
     ]
-    assert [one["simulated"] for one in seen["participants"]["rows"]] == [True, True]
+    assert [row["simulated"] for row in seen["participants"]["rows"]] == [True, True]
     made = report(desk.database, desk.study, desk.clock)
     assert "<strong>Simulated data</strong> All 24 answers" in made.page
     methods = methods_of(made)
@@ -505,7 +503,7 @@ def test_monitor_and_report_of_a_real_study_leave_them_out(desk):
     for seen in (shown(desk), desk.database.read(lambda c: reader.shown(reader.read(c, desk.now)))):
         assert seen["where"]["banner"][0] == "Simulated participants are left out"
         assert (seen["where"]["answers"], seen["where"]["participants"]["answered"]) == (25, 3)
-        assert [one["id"] for one in seen["participants"]["rows"]] == [3, 4, 5]
+        assert [row["id"] for row in seen["participants"]["rows"]] == [3, 4, 5]
         assert sum(map(sum, seen["map"]["asked"])) == 3 * (25 - seen["where"]["counts"]["catches"])
         assert max(seen["dimensions"]["history"]["answers"]) <= 25
     made = report(desk.database, desk.study, desk.clock)

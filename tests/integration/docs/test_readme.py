@@ -55,7 +55,7 @@ def test_commands_and_options_that_are_shown_exist(page):
     for line in re.findall(r"(?:^|/| )lore-active ([a-z]+ .*)$", text, re.M):
         name, *rest = shlex.split(line, comments=True)
         assert name in main.commands, f"lore-active {line}"
-        known = {option for one in main.commands[name].params for option in one.opts}
+        known = {option for param in main.commands[name].params for option in param.opts}
         used = {word.partition("=")[0] for word in rest if word.startswith("-")}
         assert used <= known, f"lore-active {line}"
 

@@ -37,8 +37,8 @@ def test_the_page_is_current(made, name):
 def test_every_command_and_option_says_what_it_is_for():
     for name, command in main.commands.items():
         assert command.help, name
-        for one in command.params:
-            assert not isinstance(one, click.Option) or one.help, (name, one.name)
+        for param in command.params:
+            assert not isinstance(param, click.Option) or param.help, (name, param.name)
 
 
 def test_every_command_is_listed_in_order():

@@ -29,10 +29,10 @@ def test_the_tutorial_leads_from_nothing_to_a_real_participant_in_the_report(tmp
     assert "Simulated data" in rehearsed and "were simulated" in rehearsed
     # The study itself: anyone who took part over HTTP, and no bot.
     stored = rows(tmp_path / "data/csv/answers.csv")
-    answers = [one for one in stored if one["purpose"] != "practice"]
+    answers = [record for record in stored if record["purpose"] != "practice"]
     assert len(answers) == TRIALS
-    assert {one["simulated"] for one in stored} == {"0"}
-    assert len({one["participant"] for one in stored}) == 1
+    assert {record["simulated"] for record in stored} == {"0"}
+    assert len({record["participant"] for record in stored}) == 1
     assert (tmp_path / "public" / "dataset_description.json").exists()
     assert done[-1].startswith("lore-active report colours")
     page = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))

@@ -229,8 +229,10 @@ def test_a_study_without_a_model_is_exported_too(tmp_path):
         stage = desk.answer(stage)
     desk.answer(stage)
     desk.close()
-    told = json.loads(run("export", folder, "--format", "all", "--out", tmp_path / "out", "--json"))
-    assert (told["counts"]["answers"], told["counts"]["fitted"]) == (1, 0)
+    report = json.loads(
+        run("export", folder, "--format", "all", "--out", tmp_path / "out", "--json")
+    )
+    assert (report["counts"]["answers"], report["counts"]["fitted"]) == (1, 0)
     salmon = tmp_path / "out" / "salmon"
     assert not (salmon / "words_embedding.csv").exists()
     assert [row["num_responses"] for row in read(salmon / "words_responses.csv")] == ["1"]
@@ -267,8 +269,10 @@ def test_imported_answers_are_described_in_every_format(folder, tmp_path):
     shutil.copytree(folder, study)
     (tmp_path / "more.csv").write_text("anchor,nearer,farther\nword03,word01,word02\n")
     run("import", tmp_path / "more.csv", study)
-    told = json.loads(run("export", study, "--format", "all", "--out", tmp_path / "out", "--json"))
-    assert told["counts"]["imported"] == 1
+    report = json.loads(
+        run("export", study, "--format", "all", "--out", tmp_path / "out", "--json")
+    )
+    assert report["counts"]["imported"] == 1
     out = tmp_path / "out"
     description = json.loads((out / "psych-ds" / "dataset_description.json").read_text())
     named = {one["name"] for one in description["variableMeasured"]}
@@ -327,18 +331,18 @@ def test_breaking_the_rules_of_psych_ds_is_found(folder, tmp_path):
         ),
     }
     for expected, breaking in broken.items():
-        before = {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()}
+        before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
         breaking()
         assert expected in "; ".join(issues(tmp_path)), expected
-        for one in [one for one in tmp_path.rglob("*") if one.is_file()]:
+        for one in [file for file in tmp_path.rglob("*") if file.is_file()]:
             one.write_bytes(before[one]) if one in before else one.unlink()
     assert issues(tmp_path) == []
 
 
 def test_all_formats_each_in_its_folder(folder, tmp_path):
-    told = json.loads(run("export", folder, "--format", "all", "--out", tmp_path, "--json"))
+    report = json.loads(run("export", folder, "--format", "all", "--out", tmp_path, "--json"))
     assert {path.name for path in tmp_path.iterdir()} == set(FORMATS)
-    assert all((tmp_path / file).exists() for file in told["files"])
+    assert all((tmp_path / file).exists() for file in report["files"])
 
 
 def test_a_log_can_be_exported_imported_and_exported_again(folder, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from server.exports import log
 from server.learning.verification import verify
 from server.store.hash_chain import records as chain
-from server.store.tables import TABLES, key_of
+from server.store.sqlite.tables import TABLES, key_of
 from tests.support.open_study import Desk, Respondent
 
 TOML = """
@@ -269,13 +269,13 @@ def replayed_when_forged(desk, written, folder, forged):
 
 def test_what_was_forged_with_care_is_named_and_nothing_else(desk, written, tmp_path):
     found, lines = replayed_when_forged(desk, written, tmp_path, FORGED)
-    assert {one.line for one in found} == lines
+    assert {finding.line for finding in found} == lines
 
 
 def test_an_answer_changed_with_care_leads_to_other_models(desk, written, tmp_path):
     found, _ = replayed_when_forged(desk, written, tmp_path, [CHANGED_ANSWER])
-    assert any("model" in one.what for one in found)
-    assert all(one.line is not None for one in found)
+    assert any("model" in finding.what for finding in found)
+    assert all(finding.line is not None for finding in found)
 
 
 def forged(path, change):

@@ -172,7 +172,7 @@ def test_a_question_is_asked_of_several_participants_but_never_twice_of_one():
 
 
 def answer_keys(learner):
-    rows = [(one.anchor, one.nearer, one.farther) for one in learner.answers]
+    rows = [(answer.anchor, answer.nearer, answer.farther) for answer in learner.answers]
     return keys(np.array(rows), learner.n_objects).tolist()
 
 
@@ -270,10 +270,10 @@ def test_answers_from_outside_count():
 
 def test_repeats_swap_sides_and_give_a_noise_ceiling():
     learner, _ = study()
-    told = [question for question in learner.questions if question.purpose == "random"]
+    drawn = [question for question in learner.questions if question.purpose == "random"]
     assert learner.estimate.ceiling is None
     chose_left = {i: answer.nearer for i, answer in enumerate(learner.answers)}
-    for question in told[:12]:
+    for question in drawn[:12]:
         again = learner.repeat(question.id)
         assert (again.left, again.right) == (question.right, question.left)
         assert again.purpose == "repeat"
@@ -298,11 +298,13 @@ def test_same_seed_and_calls_same_bits_also_in_another_process():
         "print(hashlib.sha256(repr(fingerprint(learner)).encode()"
         " + repr(learner.questions).encode()).hexdigest())"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     import hashlib
 
     text = repr(fingerprint(learner)).encode() + repr(learner.questions).encode()
-    assert told.stdout.strip() == hashlib.sha256(text).hexdigest()
+    assert result.stdout.strip() == hashlib.sha256(text).hexdigest()
 
 
 def spelt(learner, document):
@@ -318,26 +320,26 @@ def spelt(learner, document):
             {
                 **{
                     name: value
-                    for name, value in asdict(one).items()
+                    for name, value in asdict(question).items()
                     if name not in ("options", "kind")
                 },
-                "left": one.left,
-                "right": one.right,
+                "left": question.left,
+                "right": question.right,
             }
-            for one in learner.questions
+            for question in learner.questions
         ],
         "states": states,
         "answers": [
             {
-                "query": one.question,
+                "query": answer.question,
                 **{
-                    name: getattr(one, name)
+                    name: getattr(answer, name)
                     for name in ("anchor", "nearer", "farther", "participant")
                 },
             }
-            for one in learner.answers
+            for answer in learner.answers
         ],
-        "events": [list(one) for one in learner._history.events()],
+        "events": [list(event) for event in learner._history.events()],
         "predictions": [None if np.isnan(margin) else margin for margin in margins],
     }
 
@@ -381,8 +383,8 @@ def test_ids_are_names_and_change_nothing_that_is_computed():
             assert chosen.due() == due
             getattr(dense, due)(), getattr(chosen, due)()
     assert dense.audits and fingerprint(chosen) == fingerprint(dense)
-    assert [replace(one, question=0) for one in chosen.answers] == [
-        replace(one, question=0) for one in dense.answers
+    assert [replace(answer, question=0) for answer in chosen.answers] == [
+        replace(answer, question=0) for answer in dense.answers
     ]
     document, arrays = snapshot.dump(chosen)
     restored = snapshot.load(json.loads(json.dumps(document)), arrays)
@@ -437,7 +439,9 @@ def test_an_audit_beside_the_learner_counts_the_answers_that_came_meanwhile():
     assert audit.answers == learner.counted - 30
     assert learner.unfitted == 0
     # The audit itself is that of the earlier answers.
-    assert [one.loss for one in audit.evidence] == [one.loss for one in twin.audit().evidence]
+    assert [entry.loss for entry in audit.evidence] == [
+        entry.loss for entry in twin.audit().evidence
+    ]
     before = fingerprint(learner)
     learner.exclude("P3")
     learner.restore("P3")
@@ -489,7 +493,7 @@ def test_uncertainty_shrinks_with_answers():
 def test_every_selector_selects_new_questions(name):
     learner, _ = study(answers=120, selector=SELECTORS.make(name))
     asked = learner.ask(30)
-    answered = {one.question for one in learner.answers}
+    answered = {answer.question for answer in learner.answers}
     old = question_keys([q for q in learner.questions if q.id in answered])
     assert not set(question_keys(asked)) & set(old)
     assert len(set(question_keys(asked))) == 30

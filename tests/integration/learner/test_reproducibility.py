@@ -75,13 +75,13 @@ import warnings
 import numpy
 from lore_active import LORE, Learner
 from lore_active.reproducibility import instruction_set
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("default")
     LORE()
     for _ in range(2):
         Learner(9)
-print(len(told), told[0].category.__name__, instruction_set())
-print(told[0].message)
+print(len(warned), warned[0].category.__name__, instruction_set())
+print(warned[0].message)
 """
     first, message = run("-c", code, OPENBLAS_CORETYPE="Nehalem").splitlines()
     assert first.startswith("1 ReproducibilityWarning native: numba ")
@@ -96,8 +96,8 @@ print(told[0].message)
 def test_numpy_settings_use_the_names_its_version_knows():
     """A name that it does not know is a warning, and both kinds of instructions an error."""
     code = "import lore_active, numpy; print(lore_active.Learner(9).n_objects)"
-    told = run("-W", "error", "-c", code, NPY_DISABLE_CPU_FEATURES="X86_V4")
-    assert told == "9\n"
+    output = run("-W", "error", "-c", code, NPY_DISABLE_CPU_FEATURES="X86_V4")
+    assert output == "9\n"
 
 
 THREADS = """
@@ -107,8 +107,8 @@ from lore_active.simulation.observers import gaussian_space, simulated_answers
 learner = Learner(12, seed=1)
 learner.add(simulated_answers(gaussian_space(12, 3, 1), 360, 2))
 learner.audit()
-told = repr(learner.ask(30)).encode() + learner.uncertainty().tobytes()
-print(hashlib.sha256(told).hexdigest())
+text = repr(learner.ask(30)).encode() + learner.uncertainty().tobytes()
+print(hashlib.sha256(text).hexdigest())
 """
 
 

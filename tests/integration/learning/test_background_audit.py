@@ -5,34 +5,17 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 from server.learning import trajectories, what_if
 from server.learning.state_hash import state_hash
 from server.learning.verification import verify
 from server.learning.worker import Worker
 from server.store import summaries
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import LONG_STUDY, Respondent, desk_fixture
 
-TOML = """
-[session]
-trials = 40
-practice = 0
-break_every = 0
-feedback = false
-[stopping]
-audits = 40
-[budget]
-answers = 5000
-"""
 ITEMS = 10
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(LONG_STUDY, ITEMS)
 
 
 def worker_of(desk):

@@ -29,7 +29,7 @@ min_answers = 3000
 ITEMS = 8
 
 
-@pytest.fixture(scope="module", params=[one for one in KINDS if one != "triplet"])
+@pytest.fixture(scope="module", params=[kind for kind in KINDS if kind != "triplet"])
 def desk(request, tmp_path_factory):
     """Bots, people, an exclusion, imported comparisons, and a worker that was restarted."""
     folder = tmp_path_factory.mktemp(request.param) / "words"
@@ -56,8 +56,8 @@ def desk(request, tmp_path_factory):
         "trial,anchor,nearer,farther\n"
         "1,word00,word01,word02\n1,word00,word01,word03\n2,word04,word05,word06\n"
     )
-    told = json.loads(run("import", pilot, folder, "--json"))
-    assert told["answers"] == 2, "the rows of one trial are one answer"
+    report = json.loads(run("import", pilot, folder, "--json"))
+    assert report["answers"] == 2, "the rows of one trial are one answer"
     opened.open()
     # A worker that starts again.
     worker = opened.worker()
@@ -81,8 +81,11 @@ def test_a_worker_continues_from_the_snapshot_and_from_the_journal(desk):
     assert desk.rows("SELECT count(*) FROM events WHERE kind = 'rebuilt'") == [(0,)]
     last, replayer = worker.rebuild.replayed(None)
     assert last == worker.last
-    answers = [one for one in replayer.learner.answers if one.question is not None]
-    assert [(one.question, one.anchor, list(one.options), list(one.chosen)) for one in answers] == [
+    answers = [answer for answer in replayer.learner.answers if answer.question is not None]
+    assert [
+        (answer.question, answer.anchor, list(answer.options), list(answer.chosen))
+        for answer in answers
+    ] == [
         (number, anchor, json.loads(options), json.loads(chosen))
         for number, anchor, options, chosen in desk.rows(
             "SELECT q.id, q.anchor, q.options, a.chosen FROM answers a "
@@ -90,7 +93,7 @@ def test_a_worker_continues_from_the_snapshot_and_from_the_journal(desk):
             "AND a.outcome = 'chosen' ORDER BY a.seq"
         )
     ]
-    imported = [one for one in replayer.learner.answers if one.question is None]
+    imported = [answer for answer in replayer.learner.answers if answer.question is None]
     assert len({one.trial for one in imported}) == 2
 
 
@@ -128,7 +131,7 @@ def test_what_a_participant_contributes(desk):
 
 
 def test_what_if_another_rule(desk):
-    told = json.loads(run("replay", desk.folder, "--what-if", "exclude=P4", "--json"))
-    assert told
+    report = json.loads(run("replay", desk.folder, "--what-if", "exclude=P4", "--json"))
+    assert report
     text = run("replay", desk.folder, "--what-if", "selector=random", code=2)
     assert "Another selector can only be tried out on triplets" in text

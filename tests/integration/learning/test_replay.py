@@ -42,11 +42,14 @@ def tmp_path(disk_path):
 
 def lore_active(*arguments: object) -> str:
     """What the command prints, in a process of its own."""
-    told = subprocess.run(
-        [*COMMAND, *(str(one) for one in arguments)], capture_output=True, text=True, timeout=600
+    result = subprocess.run(
+        [*COMMAND, *(str(argument) for argument in arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
@@ -107,7 +110,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
-@pytest.mark.parametrize("label", [one for one in KINDS if one != "triplet"])
+@pytest.mark.parametrize("label", [kind for kind in KINDS if kind != "triplet"])
 def test_bots_and_kills_replay_without_a_mismatch_with_every_kind(tmp_path, label):
     settings = KINDS[label] + TOML.replace("practice = 0", "practice = 1")
     folder = write_study(tmp_path / "words", settings, items=8)

@@ -141,13 +141,13 @@ def test_another_selector_chooses_among_what_was_asked(desk):
 
 
 def test_everything_wrong_is_said_at_once(desk):
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         main,
         ["replay", str(desk.folder), "--what-if", "lam=-1", "selctor=random", "stopping.audits=two",
          "stopping.confidence=1", "exclude=P7,nobody,P1", "restore=1", "lonely", "lam=2", "lam=nan",
          "audit=2", "stop.confidense=0.9", "budget.answers=50", "wholly.else=1"],
     )  # fmt: skip
-    assert told.exit_code == 2
+    assert result.exit_code == 2
     for words in (
         'lam is "-1", but must be a number above 0.',
         "selctor is unknown, but every key must be one of learning.selector, stopping.rule,",
@@ -166,14 +166,14 @@ def test_everything_wrong_is_said_at_once(desk):
         "lonely is without a value, but must be key=value",
         "lam is given twice (2), but may be given once.",
     ):
-        assert words in told.output, words
-    assert told.output.count("\n") == 14
+        assert words in result.output, words
+    assert result.output.count("\n") == 14
     for arguments, words in (
         (["lam=1"], "Unexpected argument 'lam=1'; give settings after --what-if."),
         (["--verify", "--what-if", "lam=1"], "cannot be used together"),
     ):
-        told = CliRunner().invoke(main, ["replay", str(desk.folder), *arguments])
-        assert (told.exit_code, words in told.output) == (2, True)
+        result = CliRunner().invoke(main, ["replay", str(desk.folder), *arguments])
+        assert (result.exit_code, words in result.output) == (2, True)
 
 
 def test_keys_and_rules_are_those_of_study_toml(desk):
@@ -199,7 +199,7 @@ def test_json_from_the_command(desk):
     words = ["--what-if", "lam=0.02", "stopping.audits=2", "--json"]
     found = json.loads(CliRunner().invoke(main, ["replay", str(desk.folder), *words]).output)
     assert found["changes"] == ["lam=0.02", "stopping.audits=2"]
-    assert {one["lam"] for one in found["what_if"]["points"]} == {0.02}
+    assert {finding["lam"] for finding in found["what_if"]["points"]} == {0.02}
     before, alternative = found["original"]["stopped_at"], found["what_if"]["stopped_at"]
     # Whether it stops at that λ, and where, is the models' affair, not the command's.
     gap = None if alternative is None else before - alternative
@@ -210,9 +210,9 @@ def test_json_from_the_command(desk):
 def test_before_the_first_audit_there_is_nothing_to_compare_with(tmp_path):
     new = Desk(tmp_path / "words", TOML, items=ITEMS)
     new.close()
-    told = CliRunner().invoke(main, ["replay", str(new.folder), "--what-if", "lam=0.02"])
-    assert told.exit_code == 2
-    assert "The study has no audit yet" in told.output
+    result = CliRunner().invoke(main, ["replay", str(new.folder), "--what-if", "lam=0.02"])
+    assert result.exit_code == 2
+    assert "The study has no audit yet" in result.output
 
 
 def test_a_learner_keeps_a_fixed_lambda():
@@ -220,7 +220,7 @@ def test_a_learner_keeps_a_fixed_lambda():
     learner = Learner(10, seed=1, lam=0.03)
     learner.add(answers)
     audit = learner.audit()
-    assert {one.lam for one in audit.evidence} == {learner.estimate.lam} == {0.03}
+    assert {entry.lam for entry in audit.evidence} == {learner.estimate.lam} == {0.03}
     again = snapshot.load(*snapshot.dump(learner))
     again.add(answers[:20])
     assert again.audit().lam == 0.03

@@ -13,27 +13,12 @@ from server.exports.tables import models_csv, put
 from server.learning.verification import verify
 from server.learning.worker import Worker
 from server.store import journal
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import LONG_STUDY, Desk, Respondent, desk_fixture
 
-TOML = """
-[session]
-trials = 40
-practice = 0
-break_every = 0
-feedback = false
-[stopping]
-audits = 40
-[budget]
-answers = 5000
-"""
 ITEMS = 10
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(LONG_STUDY, ITEMS)
 
 
 def collect(desk, worker, participants, participant=None, every=5, until=None):
@@ -68,12 +53,12 @@ def test_every_answer_reaches_the_learner_as_it_was_meant(desk):
         "q.options ->> (a.chosen ->> 0 = q.options ->> 0), q.participant FROM answers a "
         "JOIN queries q ON q.id = a.query WHERE q.purpose NOT IN ('catch') ORDER BY a.seq"
     )
-    told = [
-        (one.question, one.anchor, one.nearer, one.farther, int(one.participant))
-        for one in worker.learner.answers
+    answered = [
+        (answer.question, answer.anchor, answer.nearer, answer.farther, int(answer.participant))
+        for answer in worker.learner.answers
     ]
-    assert told == rows
-    assert len(told) > 100
+    assert answered == rows
+    assert len(answered) > 100
 
 
 def test_restarted_from_snapshot_or_journal_it_is_the_same_to_the_bit(desk):
@@ -129,13 +114,15 @@ def test_each_question_has_one_id_and_is_displayed_as_it_was_drawn(desk):
         "SELECT id, anchor, options ->> 0, options ->> 1, origin FROM queries "
         "WHERE purpose <> 'catch' ORDER BY id"
     )
-    known = sorted(worker.learner.questions, key=lambda one: one.id)
+    known = sorted(worker.learner.questions, key=lambda question: question.id)
     assert [(one.id, one.anchor, one.left, one.right) for one in known] == [
-        one[:4] for one in stored if one[0] <= worker.last.up_to_question or one[4] == "learner"
+        record[:4]
+        for record in stored
+        if record[0] <= worker.last.up_to_question or record[4] == "learner"
     ]
     assert desk.rows("SELECT count(*) FROM queries WHERE learner IS NOT NULL") == [(0,)]
     # Options are drawn in either order.
-    selected = [one for one in stored if one[4] == "learner"]
+    selected = [record for record in stored if record[4] == "learner"]
     assert 0.4 < sum(left < right for _, _, left, right, _ in selected) / len(selected) < 0.6
     ((between,),) = desk.rows(
         "SELECT count(*) FROM steps s JOIN queries own ON own.id > s.up_to_query "
@@ -169,7 +156,7 @@ def test_exclusion_changes_the_model_and_restoration_brings_it_back(desk):
 @pytest.fixture
 def easily_settled(tmp_path):
     """A study of so few items that little can be asked about them, and a rule that asks less."""
-    easy = TOML.replace("audits = 40", "audits = 3\nconfidence = 0.8")
+    easy = LONG_STUDY.replace("audits = 40", "audits = 3\nconfidence = 0.8")
     opened = Desk(tmp_path / "words", easy, items=ITEMS)
     yield opened
     opened.close()
@@ -269,7 +256,7 @@ def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed
 
 
 def test_few_items_and_many_participants_go_on_with_selected_questions(tmp_path):
-    desk = Desk(tmp_path / "few", TOML, items=6)
+    desk = Desk(tmp_path / "few", LONG_STUDY, items=6)
     worker = desk.worker()
     # 60 questions, of which each of five participants gets 40, one after the other.
     collect(desk, worker, 5, Respondent(6, 1))
@@ -289,7 +276,7 @@ def test_few_items_and_many_participants_go_on_with_selected_questions(tmp_path)
 
 
 def test_it_waits_once_every_question_is_out(tmp_path):
-    desk = Desk(tmp_path / "four", TOML, items=4)
+    desk = Desk(tmp_path / "four", LONG_STUDY, items=4)
     worker = desk.worker()
     participants = [desk.new_participant() for _ in range(20)]
     # Four items have twelve questions; each participant holds two of them.
@@ -305,7 +292,7 @@ def test_it_waits_once_every_question_is_out(tmp_path):
 
 def test_a_study_keeps_its_stopping_rule_and_stores_what_it_ruled_out(tmp_path):
     rule = '[stopping]\nrule = "smallest_dimension"\nsmallest_dimension = 0.5\naudits = 2\n'
-    toml = TOML.replace("[stopping]\naudits = 40\n", rule)
+    toml = LONG_STUDY.replace("[stopping]\naudits = 40\n", rule)
     desk = Desk(tmp_path / "rule", toml, items=12)
     worker = desk.worker()
     collect(*(desk, worker, 16, Respondent(12, 1)), until=lambda: worker.learner.decision.settled)

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import wait_until
 from server.learning.rebuild import CannotRebuild
 from server.learning.state_hash import NotANumber
@@ -25,7 +25,7 @@ from server.monitor.feed import Feed
 from server.processes.supervisor import Supervisor
 from server.store import journal
 from tests.support.live_server import write_study
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Respondent, desk_fixture
 
 TOML = """
 [session]
@@ -47,11 +47,7 @@ runpy.run_module("server.processes.worker_process", run_name="__main__", alter_s
 """
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 def collect(desk, worker, answers, every=10):
@@ -113,7 +109,7 @@ def test_invalid_rows_are_quarantined_and_named_and_the_rest_is_used(desk):
     collect(desk, worker, 10)
     assert desk.worker().last == worker.last
     found = verify(desk.database, desk.study, time.perf_counter).mismatches
-    assert [(one.table, one.row, one.step) for one in found] == [
+    assert [(finding.table, finding.row, finding.step) for finding in found] == [
         ("queries", question, None),
         ("answers", neither, None),
     ]
@@ -136,7 +132,7 @@ def left_out(desk):
     """What was left out, in order: (question or answer, number)."""
     rows = desk.rows("SELECT detail FROM events WHERE kind = 'quarantine' ORDER BY id")
     details = [json.loads(detail) for (detail,) in rows]
-    return [next((k, v) for k, v in one.items() if k != "reason") for one in details]
+    return [next((k, v) for k, v in detail.items() if k != "reason") for detail in details]
 
 
 def test_a_damaged_snapshot_is_rebuilt(desk, caplog):
@@ -167,7 +163,7 @@ def test_a_model_of_no_numbers_is_never_published_and_the_next_worker_goes_on(de
     nonsense = replace(
         model.acquisition, embedding=np.full_like(model.acquisition.embedding, np.nan)
     )
-    worker.learner._model = replace(model, acquisition=nonsense)
+    worker.learner._models.current = replace(model, acquisition=nonsense)
     collect(desk, worker, 1, every=100)
     with pytest.raises(NotANumber, match="not finite"):
         worker.turn()

@@ -107,7 +107,7 @@ def test_an_answer_costs_an_open_monitor_few_bytes():
 
 def test_times_that_cannot_be_are_left_out():
     times = [float("inf"), float("nan"), -5.0, None, 700.0]
-    columns = answer_columns([row(seq, rt_ms=one) for seq, one in enumerate(times, 1)])
+    columns = answer_columns([row(seq, rt_ms=ms) for seq, ms in enumerate(times, 1)])
     assert np.isnan(columns.rt_ms[:4]).all() and columns.rt_ms[4] == 700.0
 
 
@@ -227,7 +227,7 @@ def test_simulated_and_excluded_participants_are_not_part_of_the_reference():
     assert "catch" in alone[1].flags
     beside_bots = quality(rows, participants=8, simulated=range(2, 9))
     assert "catch" in beside_bots[1].flags
-    assert not any("catch" in one.flags for one in beside_bots[2:])
+    assert not any("catch" in bot.flags for bot in beside_bots[2:])
 
 
 # ---- where we are -------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_the_chart_says_what_ranks_are_compared_with():
     ranks = [{"rank": rank, "difference": worse, "error": error} for rank, worse, error in rows]
     assert messages.reference(ranks) == 0
     assert "compared with guessing; below 0: predicts better" in messages.compared(0, ranks)
-    best = [{**one, "difference": abs(one["difference"])} for one in ranks[1:]]
+    best = [{**rank, "difference": abs(rank["difference"])} for rank in ranks[1:]]
     best.append({"rank": 3, "difference": 0.0, "error": 0.0})
     assert messages.reference(best) == 3
     assert messages.compared(3, best) == (
@@ -424,8 +424,8 @@ def test_a_long_history_is_thinned_and_keeps_its_audits_and_its_end():
     )
     history.append(
         [
-            Milestone(one, 10 * one, 9 * one, int(one % 10 == 0), 2, summary)
-            for one in range(1, 701)
+            Milestone(number, 10 * number, 9 * number, int(number % 10 == 0), 2, summary)
+            for number in range(1, 701)
         ],
         np.arange(1, 7001),
     )
@@ -475,13 +475,13 @@ def test_an_update_has_everything(collected):
     assert found["where"]["participants"]["finished"] == 4
     assert found["map"]["rank"] == len(found["map"]["positions"][0]) > 0
     assert sum(anchor for anchor, _ in found["map"]["asked"]) == sum(
-        one["done"] - one["catch"][1] for one in found["participants"]["rows"]
+        finding["done"] - finding["catch"][1] for finding in found["participants"]["rows"]
     )
     # Everybody has left, so the last answers are in the model, too.
     assert found["dimensions"]["history"]["answers"][-1] == 240
     assert found["where"]["waiting"] == 0
     assert found["machine"]["lag_answers"] == 0
-    names = {one["name"] for one in found["stopping"]["criteria"]}
+    names = {finding["name"] for finding in found["stopping"]["criteria"]}
     early = SmallestDimension().decide(Progress(9, 0, 0, [], wilson(0, 0)))
     # The last dimension may have been found by its Bayes factor before predictions showed it.
     alike = {"bayes_factor_fewer": "preferred_to_fewer"}
@@ -612,7 +612,7 @@ def test_the_log_is_whole(collected):
 
 def test_events_are_one_object_a_line(collected):
     lines = [json.loads(line) for line in text(collected[0], "events.jsonl").splitlines()]
-    assert all({"event", "at_utc", "who", "kind"} <= set(one) for one in lines)
+    assert all({"event", "at_utc", "who", "kind"} <= set(line) for line in lines)
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@sum", "\tx", "\rx"])

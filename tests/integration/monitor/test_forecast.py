@@ -70,38 +70,47 @@ def a_study(seed: int) -> Followed:
 def right(study: Followed, calibration) -> list[bool]:
     end = study.audits[-1].answers
     found = [forecast(audit, calibration) for audit in study.audits[:-1]]
-    return [one.low <= end + 1e-6 and end <= one.high + 1e-6 for one in found if one is not None]
+    return [
+        finding.low <= end + 1e-6 and end <= finding.high + 1e-6
+        for finding in found
+        if finding is not None
+    ]
 
 
 def test_a_calibration_is_right_nine_times_in_ten_in_studies_that_it_has_not_seen():
     made = calibrate([a_study(seed) for seed in range(10_000, 10_080)])
-    told = [one for seed in range(1000, 1060) for one in right(a_study(seed), made)]
-    assert len(told) > 1500
-    assert COVERAGE - 0.02 <= np.mean(told) <= 0.97
+    hits = [one for seed in range(1000, 1060) for one in right(a_study(seed), made)]
+    assert len(hits) > 1500
+    assert COVERAGE - 0.02 <= np.mean(hits) <= 0.97
 
 
 def test_a_calibration_is_the_same_after_it_was_written_and_read():
     made = calibrate([a_study(seed) for seed in range(20)])
     again = from_json(made.as_json())
     study = a_study(3000)
-    assert [forecast(one, made) for one in study.audits] == [
-        forecast(one, again) for one in study.audits
+    assert [forecast(audit, made) for audit in study.audits] == [
+        forecast(audit, again) for audit in study.audits
     ]
 
 
 def test_a_rule_that_asks_for_more_is_met_no_sooner():
     """As `stopping.audits` and `stopping.min_answers` may say."""
-    rule = {one: CriterionStatus(one, 3.0, 2.0, True) for one in shipped()[0].criteria}
+    rule = {
+        criterion: CriterionStatus(criterion, 3.0, 2.0, True) for criterion in shipped()[0].criteria
+    }
     held = replace(rule["audits_unchanged"], value=4.0, threshold=5.0, passed=False)
 
-    def told(**changed):
+    def forecast_of(**changed):
         return forecast(AuditStatus(40, 600, 2, tuple({**rule, **changed}.values())))
 
-    usual, longer = told(audits_unchanged=held), told(audits_unchanged=replace(held, threshold=25))
+    usual, longer = (
+        forecast_of(audits_unchanged=held),
+        forecast_of(audits_unchanged=replace(held, threshold=25)),
+    )
     assert usual.low >= 600 * GROWTH * 0.999
     assert longer.low >= 600 * GROWTH**21 * 0.999 and longer.high > longer.low
     least = CriterionStatus("answers", 600.0, 5000.0, False)
-    assert told(answers=least) is None or told(answers=least).low >= 5000 * 0.999
+    assert forecast_of(answers=least) is None or forecast_of(answers=least).low >= 5000 * 0.999
 
 
 def test_nothing_is_said_where_nothing_can_be():
@@ -112,7 +121,7 @@ def test_nothing_is_said_where_nothing_can_be():
     assert forecast(replace(audit, answers=10**6), made) is None  # like no study that was seen
     other = replace(audit.criteria[0], name="another")
     assert forecast(replace(audit, criteria=(other, audit.criteria[1])), made) is None
-    met = tuple(replace(one, passed=True) for one in audit.criteria)
+    met = tuple(replace(criterion, passed=True) for criterion in audit.criteria)
     assert forecast(replace(audit, criteria=met), made).high == audit.answers
 
 
@@ -120,7 +129,7 @@ def test_what_is_shipped_is_for_the_stopping_rule_as_it_is():
     """After a change of the criteria: `make calibrate-forecast`."""
     for rule, made in zip((SmallestDimension(), RankSettled()), shipped(), strict=True):
         decision = rule.decide(Progress(9, 0, 0, [], wilson(0, 0)))
-        assert made.criteria == tuple(one.name for one in decision.criteria)
+        assert made.criteria == tuple(criterion.name for criterion in decision.criteria)
     assert json.loads(FILE.read_text())["rows"]
 
 
@@ -134,15 +143,17 @@ def test_a_simulated_study_is_forecast_from_its_criteria():
     for record in simulate(learner, participants, 1200, None, lambda: 0.0):
         if not record.get("summary"):
             criteria = tuple(
-                CriterionStatus(one.name, one.value, one.threshold, one.passed)
-                for one in learner.decision.criteria
+                CriterionStatus(
+                    criterion.name, criterion.value, criterion.threshold, criterion.passed
+                )
+                for criterion in learner.decision.criteria
             )
             audits.append(AuditStatus(20, record["answers"], record["rank"], criteria))
     study = Followed(tuple(audits), learner.decision.settled)
     assert study.stopped
-    told = right(study, None)
-    assert len(told) >= 3
-    assert np.mean(told) >= 0.5
+    hits = right(study, None)
+    assert len(hits) >= 3
+    assert np.mean(hits) >= 0.5
 
 
 # ---- on the monitor -----------------------------------------------------------------------------
@@ -178,8 +189,8 @@ def test_answers_of_the_model_become_answers_participants_and_hours():
         400,
         2,
         tuple(
-            CriterionStatus(one["name"], one["value"], one["threshold"], one["passed"])
-            for one in a_decision().reasons
+            CriterionStatus(reason["name"], reason["value"], reason["threshold"], reason["passed"])
+            for reason in a_decision().reasons
         ),
     )
     expected = forecast(status)

@@ -43,5 +43,5 @@ def test_the_experimenters_pages_are_valid_html(tmp_path):
     folder = tmp_path / "pages"
     folder.mkdir()
     # It counts `&lt;` in this study's hostile title as four characters.
-    found = [one for one in findings(folder, pages) if "long-title" not in one]
+    found = [finding for finding in findings(folder, pages) if "long-title" not in finding]
     assert found == []

@@ -46,32 +46,32 @@ def seen(desk, number, with_names=True):
 def test_every_trial_is_there_in_order_with_what_came_of_it(desk):
     found = seen(desk, 4)
     answers = found["answers"]
-    assert [one["trial"] for one in answers] == list(range(1, 41)), "practice is left out"
-    assert all(one["chosen"] == one["options"][1:] for one in answers)
-    catches = [one for one in answers if one["purpose"] == "catch"]
-    repeats = [one for one in answers if one["purpose"] == "repeat"]
+    assert [answer["trial"] for answer in answers] == list(range(1, 41)), "practice is left out"
+    assert all(answer["chosen"] == answer["options"][1:] for answer in answers)
+    catches = [answer for answer in answers if answer["purpose"] == "catch"]
+    repeats = [answer for answer in answers if answer["purpose"] == "repeat"]
     assert len(catches) == len(repeats) == 4
     # Without catches of its own a study shows the anchor beside another item.
-    assert all(one["known"] == (one["chosen"] == [one["anchor"]]) for one in catches)
-    for one in repeats:
-        first = answers[one["repeats"] - 1]
-        assert one["anchor"] == first["anchor"]
-        assert one["options"] == first["options"][::-1]
-        assert one["alike"] is False, "sides are swapped, and the right one is chosen again"
-    assert all(one["known"] is None for one in answers if one["purpose"] != "catch")
-    assert next(one["flag"] for one in found["tests"] if one["raised"]) == "side"
+    assert all(catch["known"] == (catch["chosen"] == [catch["anchor"]]) for catch in catches)
+    for repeat in repeats:
+        first = answers[repeat["repeats"] - 1]
+        assert repeat["anchor"] == first["anchor"]
+        assert repeat["options"] == first["options"][::-1]
+        assert repeat["alike"] is False, "sides are swapped, and the right one is chosen again"
+    assert all(answer["known"] is None for answer in answers if answer["purpose"] != "catch")
+    assert next(finding["flag"] for finding in found["tests"] if finding["raised"]) == "side"
     rows = json.loads(Feed(desk.database, desk.study, desk.clock).update(True).plain)
-    mine = next(one for one in rows["participants"]["rows"] if one["id"] == 4)
-    raised = [one for one in found["tests"] if one["raised"]]
-    assert mine["flags"] == [one["flag"] for one in raised]
-    assert mine["evidence"] == [one["statement"] for one in raised]
+    mine = next(row for row in rows["participants"]["rows"] if row["id"] == 4)
+    raised = [finding for finding in found["tests"] if finding["raised"]]
+    assert mine["flags"] == [flag["flag"] for flag in raised]
+    assert mine["evidence"] == [flag["statement"] for flag in raised]
 
 
 def test_predictions_are_of_models_that_did_not_know_the_answer(desk, monkeypatch):
     """However few of the models are kept in memory at a time."""
     # The oldest is asked for again when all others have been read.
     monkeypatch.setattr(quality, "MAX_KEPT", 1)
-    predicted = [one["predicted"] is not None for one in seen(desk, 1)["answers"]]
+    predicted = [answer["predicted"] is not None for answer in seen(desk, 1)["answers"]]
     rows = desk.rows(
         "SELECT coalesce(m.rank, 0), coalesce(m.up_to_seq, 0), a.seq FROM answers a "
         "JOIN queries q ON q.id = a.query LEFT JOIN models m ON m.version = q.version "
@@ -98,7 +98,7 @@ def test_there_is_no_such_participant(desk):
 
 def test_the_effect_of_an_exclusion(desk):
     *steps, last = exclusion_effect.effect(desk.folder, 4)
-    assert [one["done"] for one in steps] == [0, 1, 2]
+    assert [step["done"] for step in steps] == [0, 1, 2]
     found = last["effect"]
     assert found["excluded"] is False
     assert found["with"]["answers"] - found["without"]["answers"] == 36

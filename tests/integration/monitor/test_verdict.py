@@ -26,7 +26,7 @@ from tests.support.open_study import Desk
 from tests.support.simulated_participants import SimulatedParticipant
 from tests.support.study_stages import BUILDERS, said
 
-NAMES = [one.name for one in STAGES]
+NAMES = [known_stage.name for known_stage in STAGES]
 ROOT = Path(__file__).parents[3]
 
 
@@ -41,7 +41,7 @@ def shown(desk: Desk) -> dict:
 def test_everything_says_the_same(tmp_path, name):
     desk = BUILDERS[name](tmp_path / "words")
     found = said(desk)
-    stage = next(one for one in STAGES if one.name == name)
+    stage = next(known_stage for known_stage in STAGES if known_stage.name == name)
     assert found.stage == name
     data = shown(desk)
     where = data["where"]
@@ -49,16 +49,17 @@ def test_everything_says_the_same(tmp_path, name):
     assert where["explanation"] == found.explanation
     # What has no sense at this stage is not there, and so cannot be ticked.
     rule = {
-        one.name for one in SmallestDimension().decide(Progress(9, 0, 0, [], wilson(0, 0))).criteria
+        criterion.name
+        for criterion in SmallestDimension().decide(Progress(9, 0, 0, [], wilson(0, 0))).criteria
     }
-    names = {one["name"] for one in data["stopping"]["criteria"]}
+    names = {criterion["name"] for criterion in data["stopping"]["criteria"]}
     # The last dimension may have been found by its Bayes factor before predictions showed it.
     if "bayes_factor_fewer" in names:
         rule = rule - {"preferred_to_fewer"} | {"bayes_factor_fewer"}
     assert names == set(stage.criteria) & rule
     assert where["settled"] == data["stopping"]["settled"] == (name == "settled")
     if name == "settled":
-        assert all(one["passed"] for one in data["stopping"]["criteria"])
+        assert all(criterion["passed"] for criterion in data["stopping"]["criteria"])
         assert data["stopping"]["missing"] == "All criteria are met."
     else:
         assert "All criteria are met" not in json.dumps(data)
@@ -202,7 +203,7 @@ RUNNING = Collection(answers=100, counted=90)
     ],
 )
 def test_a_rank_is_inconsistent_if_it_comes_back(ranks, expected):
-    held = next((k for k, one in enumerate(ranks[::-1]) if one != ranks[-1]), len(ranks))
+    held = next((k for k, rank in enumerate(ranks[::-1]) if rank != ranks[-1]), len(ranks))
     found = verdict(RUNNING, findings(ranks[-1], ranks=ranks, held=(held, 5)))
     assert found.headline.startswith(expected)
     assert (found.stage == "wavering") == ("still changes" in expected)
@@ -245,27 +246,27 @@ def test_simulated_answers_are_said_to_be_simulated():
 def test_every_criterion_has_a_title_a_message_and_something_to_wait_for():
     early = Progress(9, 0, 0, [], wilson(0, 0))
     reasons = [*RankSettled().decide(early).criteria, *SmallestDimension().decide(early).criteria]
-    names = {one.name for one in reasons}
+    names = {reason.name for reason in reasons}
     assert names == set(criteria.CRITERIA)
     assert set(criteria.without_rank()) < names
-    for one in reasons:
-        assert criteria.message(one, 2).endswith(".")
+    for reason in reasons:
+        assert criteria.message(reason, 2).endswith(".")
 
 
 def test_messages_give_value_threshold_and_what_is_compared():
-    def told(name, value, threshold=2.0):
+    def message_of(name, value, threshold=2.0):
         return criteria.message(Criterion(name, value, threshold, False), 2)
 
-    assert told("bayes_factor_more", 8.13) == (
+    assert message_of("bayes_factor_more", 8.13) == (
         "Log Bayes factor, 2 vs 3 dimensions: 8.1 (at least 2.0 needed)."
     )
-    assert "Held-out log-loss, 2 vs 1 dimension: mean advantage of 1.25" in told(
+    assert "Held-out log-loss, 2 vs 1 dimension: mean advantage of 1.25" in message_of(
         "preferred_to_fewer", 1.25
     )
-    assert "three dimensions could not be fitted" in told("preferred_to_more", float("inf"))
-    assert "at least 81 % (chance: 50 %)" in told("better_than_chance", 0.812, 0.5)
+    assert "three dimensions could not be fitted" in message_of("preferred_to_more", float("inf"))
+    assert "at least 81 % (chance: 50 %)" in message_of("better_than_chance", 0.812, 0.5)
     # Not "at least 50 %" where that is just above chance.
-    assert "at least 50.3 % (chance: 50 %)" in told("better_than_chance", 0.503, 0.5)
+    assert "at least 50.3 % (chance: 50 %)" in message_of("better_than_chance", 0.503, 0.5)
 
 
 # ---- accuracy ------------------------------------------------------------------------------------
@@ -278,14 +279,14 @@ def test_the_accuracy_is_of_questions_that_a_map_predicted():
     learner.audit()
     asked = [learner.issue(0, (1, 2)), learner.issue(3, (4, 5))]
     if learner.estimate.rank == 0:
-        assert {one.margin for one in asked} == {0.0}
+        assert {question.margin for question in asked} == {0.0}
     learner.add(answers[20:])
     learner.audit()
     assert learner.estimate.rank == 1
     asked += [learner.issue(6, (7, 8)), learner.issue(7, (8, 9))]
-    for one in asked:
-        learner.tell(one.id, "left" if one.margin > 0 else "right")
-    predicted = [one for one in asked if one.margin]
+    for question in asked:
+        learner.tell(question.id, "left" if question.margin > 0 else "right")
+    predicted = [question for question in asked if question.margin]
     assert learner.prequential.count == len(predicted) >= 2
     assert learner.prequential.value == 1.0
 
@@ -316,8 +317,8 @@ def test_a_learner_has_the_same_verdict():
 
 def test_simulate_says_it_for_every_audit():
     words = ["simulate", "--items", "8", "--rank", "1", "--answers", "90", "--seed", "2"]
-    told = CliRunner().invoke(main, [*words, "--json"])
-    records = [json.loads(line) for line in told.stdout.splitlines()]
+    result = CliRunner().invoke(main, [*words, "--json"])
+    records = [json.loads(line) for line in result.stdout.splitlines()]
     assert all(one["stage"] in NAMES for one in records)
     plain = CliRunner().invoke(main, words).stdout.splitlines()
     for line, record in zip(plain, records, strict=False):

@@ -32,7 +32,7 @@ def test_the_image_is_pinned_rootless_watched_and_holds_no_secret():
     stages = [what for name, what in found if name == "FROM"]
     for base in stages:
         assert re.match(r"python:3\.\d+\.\d+-[a-z-]+( AS \w+)?$", base), base
-    last = found[max(at for at, one in enumerate(found) if one[0] == "FROM") :]
+    last = found[max(at for at, finding in enumerate(found) if finding[0] == "FROM") :]
     named = dict(last)
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", named["USER"])
     assert [name for name, _ in last].index("USER") > [name for name, _ in last].index("RUN")
@@ -61,12 +61,12 @@ def test_hadolint_finds_nothing():
     if linter is None:
         assert "CI" not in os.environ, "hadolint is one of the tools of the extra dev"
         pytest.skip("hadolint is not installed")
-    told = subprocess.run([linter, str(DOCKER)], capture_output=True, text=True)
-    assert (told.returncode, told.stdout) == (0, "")
+    result = subprocess.run([linter, str(DOCKER)], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "")
 
 
 def options_of(command):
-    return {option for one in main.commands[command].params for option in one.opts}
+    return {option for param in main.commands[command].params for option in param.opts}
 
 
 @pytest.mark.parametrize("file", [SERVICE, NGINX, CADDY, DOCKER], ids=lambda file: file.name)
@@ -102,10 +102,10 @@ def test_the_unit_is_sandboxed():
 def test_systemd_understands_the_unit(tmp_path):
     text = SERVICE.read_text().replace("/opt/lore-active/bin/lore-active", sys.executable)
     (tmp_path / SERVICE.name).write_text(text)
-    told = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", str(tmp_path / SERVICE.name)], capture_output=True, text=True
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_proxies_say_who_comes_and_how():

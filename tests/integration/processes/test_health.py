@@ -134,11 +134,11 @@ def test_an_error_has_the_same_name_everywhere_and_clears_by_itself(site, harm, 
     assert site.shown() is None
     undo, acknowledged = harm(site), 1
     # Nobody has to answer for it to be noticed.
-    status, told = site.health()
-    assert (status, told["ok"]) == (503, False)
-    assert told["studies"][0]["writer"] == "failed"
-    assert told["studies"][0]["error"] == name
-    assert "words" not in json.dumps(told)
+    status, said = site.health()
+    assert (status, said["ok"]) == (503, False)
+    assert said["studies"][0]["writer"] == "failed"
+    assert said["studies"][0]["error"] == name
+    assert "words" not in json.dumps(said)
     # Pages that are there already may still hold an answer or two.
     status, text = 200, ""
     while status == 200:
@@ -187,16 +187,16 @@ def test_health_and_pages_do_not_wait_for_a_writer_that_hangs(site, monkeypatch)
         # Every thread of the server waits for the writer, and two more requests for a thread.
         answers = [pool.submit(ask, site) for _ in range(THREADS + 2)]
         for _ in range(5):
-            status, told = site.health()
+            status, said = site.health()
             assert status == 503
-            assert told["studies"][0]["writer"] == "stuck"
-            assert told["studies"][0]["error"] == "writer not responding"
+            assert said["studies"][0]["writer"] == "stuck"
+            assert said["studies"][0]["error"] == "writer not responding"
         # Not over HTTP, where all threads are taken: the page itself must not wait.
         assert site.shown()["name"] == "writer not responding"
-        assert not any(one.done() for one in answers)
+        assert not any(answer.done() for answer in answers)
         go.set()
         hanging.result(20)
-        assert {one.result(60) for one in answers} == {303}
+        assert {answer.result(60) for answer in answers} == {303}
     # Any commit that is under way counts as stuck here: one may be, for a moment.
     wait_until(lambda: site.health()[0] == 200)
 
@@ -213,10 +213,10 @@ def ask(site):
 def test_the_monitor_shows_what_it_read_last_when_nothing_can_be_read(site):
     assert site.shown() is None
     site.database._shared.close()
-    told = site.experimenter.get("/monitor/words/data")
-    assert told.status_code == 200
-    assert told.json["storage"]["name"] == "database error"
-    assert told.json["where"]["answers"] == 0
+    reply = site.experimenter.get("/monitor/words/data")
+    assert reply.status_code == 200
+    assert reply.json["storage"]["name"] == "database error"
+    assert reply.json["where"]["answers"] == 0
 
 
 def test_the_workers_heartbeat_is_shown(site):
@@ -228,9 +228,9 @@ def test_the_workers_heartbeat_is_shown(site):
         "heartbeat_seconds": None,
     }
     site.database.write(lambda c: heartbeat.beat(c, site.clock.ms - 1500, 1, "waiting"))
-    told = site.health()[1]["studies"][0]
-    assert (told["worker"], told["heartbeat_seconds"]) == ("alive", 1.5)
+    study = site.health()[1]["studies"][0]
+    assert (study["worker"], study["heartbeat_seconds"]) == ("alive", 1.5)
     site.clock.ms += 61_000
-    told = site.health()
+    study = site.health()
     # A worker that is away keeps nobody from answering.
-    assert told[0] == 200 and told[1]["studies"][0]["worker"] == "silent"
+    assert study[0] == 200 and study[1]["studies"][0]["worker"] == "silent"

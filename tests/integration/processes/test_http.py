@@ -26,8 +26,8 @@ def server(tmp_path):
     opened = LiveServer(write_study(tmp_path / "words", TOML))
     opened.browsers = []
     yield opened
-    for one in opened.browsers:
-        one.close()
+    for window in opened.browsers:
+        window.close()
     opened.close()
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from benchmarks.file_loss import (
+from benchmarks.reliability.file_loss import (
     answered,
     delete,
     health,
@@ -25,7 +25,7 @@ from benchmarks.file_loss import (
     replace,
     under_load,
 )
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import COMMAND, wait_until
 from server.clock import now
 from server.processes.child import WebChild
@@ -44,11 +44,11 @@ def tmp_path(disk_path):
 
 def refused(folder):
     """What a server that will not start says about it."""
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "serve", "--port", "0", str(folder)], capture_output=True, text=True, timeout=120
     )
-    assert told.returncode == 2
-    return told.stderr
+    assert result.returncode == 2
+    return result.stderr
 
 
 @posix
@@ -68,7 +68,7 @@ def test_files_lost_while_serving(tmp_path, harm, name):
         before = len(load.acknowledged())
         wait_until(lambda: len(load.acknowledged()) > before + 20)
         harm(folder)
-        wait_until(lambda: all(one.browser.status == 503 for one in participants))
+        wait_until(lambda: all(participant.browser.status == 503 for participant in participants))
         acknowledged = load.acknowledged()
         wait_until(lambda: any("rescued-" in line for line in server.lines))
         # Nobody hears that anything was stored; everybody is told, and nothing is made again.
@@ -108,14 +108,14 @@ def test_a_database_that_comes_back_is_gone_on_with(tmp_path):
     with under_load(folder) as load:
         server, participants = load.server, load.participants
         (folder / "study.db").rename(tmp_path / "away.db")
-        wait_until(lambda: all(one.browser.status == 503 for one in participants))
+        wait_until(lambda: all(participant.browser.status == 503 for participant in participants))
         wait_until(lambda: any("rescued-" in line for line in server.lines))
         (tmp_path / "away.db").rename(folder / "study.db")
-        before = [len(one.acknowledged) for one in participants]
+        before = [len(participant.acknowledged) for participant in participants]
         wait_until(
             lambda: all(
-                len(one.acknowledged) > count
-                for one, count in zip(participants, before, strict=True)
+                len(participant.acknowledged) > count
+                for participant, count in zip(participants, before, strict=True)
             )
         )
         wait_until(lambda: any("is available again" in line for line in server.lines))

@@ -23,6 +23,6 @@ def test_the_proxy_is_believed_through_all_of_serve(tmp_path):
 
 
 def test_a_proxy_is_named_by_its_address(tmp_path):
-    told = CliRunner().invoke(main, ["serve", str(tmp_path), "--proxy", "nginx"])
-    assert told.exit_code == 2
-    assert "--proxy is 'nginx', but must be the address" in told.stderr
+    result = CliRunner().invoke(main, ["serve", str(tmp_path), "--proxy", "nginx"])
+    assert result.exit_code == 2
+    assert "--proxy is 'nginx', but must be the address" in result.stderr

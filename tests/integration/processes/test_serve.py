@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.process_kills import kill_cycles
+from benchmarks.reliability.process_kills import kill_cycles
 from benchmarks.server import COMMAND, Serving, wait_until
 from server.cli.main import main
 from server.processes.bots import BotPage, Browser
@@ -36,20 +36,20 @@ def serving():
         return started[-1]
 
     yield start
-    for one in started:
-        one.stop()
+    for process in started:
+        process.stop()
 
 
 def refused(folder):
     """What a server that will not start says about it."""
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "serve", "--port", "0", str(folder)],
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert told.returncode == 2
-    return told.stderr
+    assert result.returncode == 2
+    return result.stderr
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
@@ -199,5 +199,5 @@ def test_a_rehearsal_that_is_kept(serving, tmp_path):
 )
 def test_options_of_rehearsals_that_do_not_go_together(tmp_path, arguments, said):
     folder = write_study(tmp_path / "words")
-    told = CliRunner().invoke(main, ["serve", str(folder), *arguments])
-    assert told.exit_code == 2 and said in told.output
+    result = CliRunner().invoke(main, ["serve", str(folder), *arguments])
+    assert result.exit_code == 2 and said in result.output

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
+from benchmarks.reliability.shutdown import end_rounds
 from benchmarks.server import wait_until
-from benchmarks.shutdown import end_rounds
 from server.processes import web_process
 from server.processes.listener import listen, stop_new_connections
 from tests.support.live_server import ENDLESS, write_study
@@ -102,7 +102,7 @@ def test_a_connection_in_the_accept_queue_is_served(server):
         connection.sendall(REQUEST)
         server.stop.set()
         server.start()
-        assert "200 OK" in (told := answer(connection)) and "Connection: close" in told
+        assert "200 OK" in (output := answer(connection)) and "Connection: close" in output
         assert is_closed(connection)
     assert server.ended()
     assert server.served == [b"left"]
@@ -120,7 +120,7 @@ def test_half_a_request_is_waited_for(server, monkeypatch):
         server.stop.set()
         wait_until(lambda: server.listener.fileno() == -1)
         connection.sendall(REQUEST[-4:])
-        assert "200 OK" in (told := answer(connection)) and "Connection: close" in told
+        assert "200 OK" in (output := answer(connection)) and "Connection: close" in output
     assert server.served == [b"left"]
 
 
@@ -173,9 +173,9 @@ def test_a_request_that_takes_too_long_is_asked_to_try_again(server, monkeypatch
         connection.sendall(REQUEST)
         assert server.began.wait(30)
         server.stop.set()
-        told = answer(connection)
-        assert "503 Service Unavailable" in told and "Connection: close" in told
-        assert "Retry-After" in told and "X-Content-Type-Options: nosniff" in told
+        output = answer(connection)
+        assert "503 Service Unavailable" in output and "Connection: close" in output
+        assert "Retry-After" in output and "X-Content-Type-Options: nosniff" in output
         assert is_closed(connection)
     assert server.ended()
 
@@ -217,7 +217,7 @@ print(stop.wait(60))
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_a_signal_that_arrives_as_a_wait_begins_does_not_end_it():
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=120
     )
-    assert told.stdout == "True\n", told.stderr
+    assert result.stdout == "True\n", result.stderr

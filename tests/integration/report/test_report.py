@@ -80,8 +80,8 @@ def test_it_carries_what_the_monitor_shows(desk, made):
     text = Seen(made.page).text
     assert monitor["where"]["headline"] in text
     assert monitor["accuracy"]["message"] in text
-    for one in monitor["stopping"]["criteria"]:
-        assert one["message"] in text
+    for criterion in monitor["stopping"]["criteria"]:
+        assert criterion["message"] in text
 
 
 def test_the_log_says_in_words_what_happened_and_by_whom(made):
@@ -101,7 +101,7 @@ def test_the_log_says_in_words_what_happened_and_by_whom(made):
 
 
 def test_the_methods_have_this_studys_numbers(desk, made):
-    words = dict(methods.paragraphs(made.found))
+    words = dict(methods.paragraphs(made.data))
     count = desk.rows("SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
                       "WHERE purpose <> 'practice'")[0][0]  # fmt: skip
     assert count == 200
@@ -123,7 +123,7 @@ def test_the_methods_have_this_studys_numbers(desk, made):
     assert "at least 48 answers" in words["Stopping rule"]
     assert "confidence of 0.975" in words["Stopping rule"]
     assert "The experimenter ended collection after 200 answers" in words["Outcome"]
-    share = made.found.shown["accuracy"]
+    share = made.data.shown["accuracy"]
     assert f"{100 * share['value']:.1f} % were predicted correctly" in words["Outcome"]
     assert (
         f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
@@ -135,27 +135,29 @@ def test_the_methods_have_this_studys_numbers(desk, made):
 
 
 def test_the_methods_state_the_audits_that_the_rule_needs(made):
-    stopping = made.found.study.settings.stopping
+    stopping = made.data.study.settings.stopping
     assert stopping.audits == 0
     for rule, audits in (("rank_settled", 5), ("smallest_dimension", 3)):
-        shown = made.found.shown | {"stopping": {"criteria": []}}
-        summary = replace(made.found.summary, rule=rule)
-        words = dict(methods.paragraphs(replace(made.found, summary=summary, shown=shown)))
+        shown = made.data.shown | {"stopping": {"criteria": []}}
+        summary = replace(made.data.summary, rule=rule)
+        words = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
         assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
 
 
 @pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])
 def test_whatever_the_text_cites_is_in_the_references_and_the_other_way_round(made, rule):
-    found = replace(made.found, summary=replace(made.found.summary, rule=rule))
+    found = replace(made.data, summary=replace(made.data.summary, rule=rule))
     text = " ".join(words for _, words in methods.paragraphs(found))
     named = set(re.findall(r"(\w+)(?: et al\.| & \w+)?,? (?:et al\., )?(19\d\d|20\d\d)", text))
     references = cited("fisher", rule)
     for name, year in named - {("November", "1970"), ("January", "1970")}:
-        assert any(one.startswith(name) and year in one for one in references), name
-    for one in references:
-        name, year = one.split(",")[0], re.search(r"\((\d{4})\)", one)
+        assert any(reference.startswith(name) and year in reference for reference in references), (
+            name
+        )
+    for reference in references:
+        name, year = reference.split(",")[0], re.search(r"\((\d{4})\)", reference)
         assert year
-        assert (name, year[1]) in named, one
+        assert (name, year[1]) in named, reference
 
 
 @pytest.mark.parametrize("selector", ["fisher", "uncertainty", "random"])
@@ -167,14 +169,14 @@ def test_every_selector_has_a_description_and_references(selector):
 
 
 def test_the_map_over_time_ends_with_the_newest_and_stays_small(made):
-    snapshots = made.found.snapshots
-    answers = [one["answers"] for one in snapshots]
+    snapshots = made.data.snapshots
+    answers = [snapshot["answers"] for snapshot in snapshots]
     assert answers == sorted(set(answers))
     assert 3 <= len(snapshots) <= 16
     assert "map" not in snapshots[-1]
-    size = sum(len(one["map"]["positions"]) for one in snapshots[:-1])
+    size = sum(len(snapshot["map"]["positions"]) for snapshot in snapshots[:-1])
     assert 0 < size < MAX_NUMBERS
-    asked = [sum(map(sum, one["map"]["asked"])) for one in snapshots[:-1]]
+    asked = [sum(map(sum, snapshot["map"]["asked"])) for snapshot in snapshots[:-1]]
     assert asked == sorted(asked)
 
 
@@ -276,9 +278,9 @@ def test_a_script_that_cannot_be_bundled_is_reported(tmp_path):
 
 
 def test_a_folder_and_its_log_give_the_same_report(desk, tmp_path):
-    told = written(desk.folder, "-o", tmp_path / "a" / "one.html")
-    assert told["answers"] == 200
-    assert told["bytes"] == (tmp_path / "a" / "one.html").stat().st_size < 3_000_000
+    output = written(desk.folder, "-o", tmp_path / "a" / "one.html")
+    assert output["answers"] == 200
+    assert output["bytes"] == (tmp_path / "a" / "one.html").stat().st_size < 3_000_000
     result = CliRunner().invoke(
         main, ["export", str(desk.folder), "--format", "log", "--out", str(tmp_path)]
     )
@@ -286,7 +288,7 @@ def test_a_folder_and_its_log_give_the_same_report(desk, tmp_path):
     log = tmp_path / "words.log.jsonl"
     again = written(log)
     assert again["file"] == str(tmp_path / "report.html")
-    assert {**again, "file": "", "seconds": 0} == {**told, "file": "", "seconds": 0}
+    assert {**again, "file": "", "seconds": 0} == {**output, "file": "", "seconds": 0}
     pages = [(tmp_path / name).read_text() for name in ("a/one.html", "report.html")]
     assert carried(pages[0]) == carried(pages[1])
     made = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
@@ -365,14 +367,14 @@ def pictured(tmp_path):
 def test_small_images_are_in_the_page(pictured):
     shown = stimuli.shown(pictured.study)
     assert (shown.pictures, shown.left_out) == (5, "")
-    assert all(one["address"].startswith("data:image/png;base64,") for one in shown.items)
+    assert all(item["address"].startswith("data:image/png;base64,") for item in shown.items)
 
 
 def test_large_ones_are_named_and_small_versions_can_be_given(pictured, tmp_path, monkeypatch):
     monkeypatch.setattr(stimuli, "MAX_BYTES", 300)
     shown = stimuli.shown(pictured.study)
     assert shown.pictures == 0
-    assert all(one["address"] is None for one in shown.items)
+    assert all(item["address"] is None for item in shown.items)
     assert "shown by name" in shown.left_out
     small = tmp_path / "small"
     small.mkdir()
@@ -380,7 +382,7 @@ def test_large_ones_are_named_and_small_versions_can_be_given(pictured, tmp_path
         (small / f"item{number}.gif").write_bytes(b"GIF89a" + bytes(10))
     given = stimuli.shown(pictured.study, small)
     assert (given.pictures, given.left_out) == (5, "")
-    assert all(one["address"].startswith("data:image/gif;base64,") for one in given.items)
+    assert all(item["address"].startswith("data:image/gif;base64,") for item in given.items)
 
 
 def test_a_log_has_no_images_and_says_so(pictured, tmp_path):
@@ -389,8 +391,8 @@ def test_a_log_has_no_images_and_says_so(pictured, tmp_path):
     )
     assert result.exit_code == 0
     log = tmp_path / "pictures.log.jsonl"
-    told = written(log)
-    assert told["pictures"] == 0
-    assert "when the report was made: 5 of 5" in told["left_out"]
+    output = written(log)
+    assert output["pictures"] == 0
+    assert "when the report was made: 5 of 5" in output["left_out"]
     assert "when the report was made: 5 of 5" in (tmp_path / "report.html").read_text()
     assert written(log, "--pictures", pictured.folder / "stimuli")["pictures"] == 5

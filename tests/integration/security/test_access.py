@@ -120,7 +120,7 @@ def test_signing_in_reveals_no_study_names_by_message_or_duration(tmp_path, cloc
     monkeypatch.setattr(hashlib, "scrypt", counting)
     found = {}
     for name in ("words", "more", "shut", "nowhere", "w" * 3000, "caf\u00e9"):
-        client, told = app.test_client(), []
+        client, tries = app.test_client(), []
         # The first study's own password is worth nothing for others, nor for no study at all.
         first = "wrong" if name == "words" else PASSWORD
         for password in (first, "wrong", "", "x" * 2000, "wrong", "wrong"):
@@ -130,18 +130,18 @@ def test_signing_in_reveals_no_study_names_by_message_or_duration(tmp_path, cloc
             text = re.sub(r'name="csrf" value="[^"]+"', "", reply.text)
             text = text.replace(f'value="{name}"', "")
             counted = attempts(app) - counted_before
-            told.append(
+            tries.append(
                 (reply.status_code, reply.headers.get("Retry-After"), text, *hashes, counted)
             )
-        found[name] = told
+        found[name] = tries
     wanted = found.pop("words")
-    assert [one[0] for one in wanted] == [403] * 5 + [429]
+    assert [case[0] for case in wanted] == [403] * 5 + [429]
     # One hash for each password that is looked at, and one attempt written down.
-    assert [len(one) for one in wanted] == [5, 5, 5, 4, 5, 4]
-    assert [one[-1] for one in wanted] == [1, 1, 1, 1, 1, 0]
+    assert [len(case) for case in wanted] == [5, 5, 5, 4, 5, 4]
+    assert [case[-1] for case in wanted] == [1, 1, 1, 1, 1, 0]
     assert "Wrong study name or password." in wanted[0][2]
-    for name, told in found.items():
-        assert told == wanted, name
+    for name, statuses in found.items():
+        assert statuses == wanted, name
     for served in app.extensions["studies"].values():
         served.database.close()
 
@@ -207,8 +207,8 @@ def test_cookies_are_kept_from_scripts_and_other_sites(app):
         base_url="https://localhost",
     )
     # The door's cookie came over plain HTTP here, so this only looks at the flags.
-    cookies = [one for one in safe.headers.getlist("Set-Cookie") if "lore_monitor" in one]
-    assert all("Secure" in one for one in cookies) and cookies
+    cookies = [cookie for cookie in safe.headers.getlist("Set-Cookie") if "lore_monitor" in cookie]
+    assert all("Secure" in cookie for cookie in cookies) and cookies
 
 
 def test_signing_in_makes_a_new_session_and_ends_the_old_one(app):
@@ -399,8 +399,8 @@ def shared(tmp_path_factory):
 def steered(owner):
     """What a participant who may not steer must not have changed."""
     found = owner.get("/monitor/words/data").json
-    excluded = [one["id"] for one in found["participants"]["rows"] if one["excluded"]]
-    revoked = [one["revoked_at"] for one in owner.get("/monitor/words/links").json["links"]]
+    excluded = [finding["id"] for finding in found["participants"]["rows"] if finding["excluded"]]
+    revoked = [link["revoked_at"] for link in owner.get("/monitor/words/links").json["links"]]
     return found["where"]["status"], excluded, revoked
 
 

@@ -83,7 +83,7 @@ def test_ten_thousand_requests_to_every_route(tmp_path, caplog):
         sent += 1
         where = f"{name}: {address_of(environ)}"
         assert reply.status < 500, where
-        assert not any(one in reply.body for one in INSIDES), where
+        assert not any(inside in reply.body for inside in INSIDES), where
         headers = dict(reply.headers)
         assert set(SAFE) <= set(headers), where
         assert "X-Injected" not in headers, where
@@ -124,7 +124,7 @@ def serves(server):
 
 
 def sound(heard):
-    assert not any(one in heard for one in INSIDES), heard[:500]
+    assert not any(inside in heard for inside in INSIDES), heard[:500]
     for head in heard.split(b"HTTP/1.")[1:]:
         status = int(head.split(b" ", 2)[1])
         assert status < 500 or status == 501, heard[:200]

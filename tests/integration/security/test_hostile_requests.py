@@ -126,15 +126,15 @@ app.extensions["studies"]["words"].database.close()
 
 def test_an_internal_error_is_logged_once_and_never_shown(tmp_path):
     folder = write_study(tmp_path / "words")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", TROUBLE, str(folder)], capture_output=True, text=True, cwd=ROOT
     )
-    assert told.stdout.startswith("500 True ")
-    assert "Please try again" in told.stdout
+    assert result.stdout.startswith("500 True ")
+    assert "Please try again" in result.stdout
     for inside in ("Traceback", "KeyError", "secret place", "File"):
-        assert inside not in told.stdout
-    assert told.stderr.count("Traceback (most recent call last)") == 1
-    assert told.stderr.count("KeyError: 'the secret place'") == 1
+        assert inside not in result.stdout
+    assert result.stderr.count("Traceback (most recent call last)") == 1
+    assert result.stderr.count("KeyError: 'the secret place'") == 1
 
 
 # ---- hosts and addresses ------------------------------------------------------------------------

@@ -106,9 +106,9 @@ def test_money_is_written_with_its_currency(amounts, currency, expected):
     ],
 )
 def test_what_cannot_be_planned_is_said(arguments, sentence):
-    told = CliRunner().invoke(main, ["plan", *arguments])
-    assert told.exit_code == 2
-    assert sentence in told.stderr
+    result = CliRunner().invoke(main, ["plan", *arguments])
+    assert result.exit_code == 2
+    assert sentence in result.stderr
 
 
 @pytest.fixture
@@ -127,9 +127,9 @@ def test_a_pilot_estimates_noise_lapses_and_trials(desk):
             desk.now += 700
         worker.turn()
     arguments = ["--ranks", "1", "--runs", "1", "--smallest-dimension", "0.5", "--json"]
-    told = CliRunner().invoke(main, ["plan", "--from", str(desk.folder), *arguments])
-    assert told.exit_code == 0, told.output
-    first, *rows = map(json.loads, told.stdout.splitlines())
+    result = CliRunner().invoke(main, ["plan", "--from", str(desk.folder), *arguments])
+    assert result.exit_code == 0, result.output
+    first, *rows = map(json.loads, result.stdout.splitlines())
     config = first["plan"]
     assert (config["items"], config["trials"]) == (8, 30)
     assert config["overhead"] == pytest.approx(desk.study.settings.session.catch + 0.2)
@@ -147,9 +147,9 @@ def test_a_study_folder_is_planned_with_its_own_settings_and_options_before_them
     )
     folder = write_study(tmp_path / "planned", toml, 5)
     arguments = ["plan", str(folder), "--ranks", "1", "--runs", "1", "--pay-fee", "0.5"]
-    told = CliRunner().invoke(main, [*arguments, "--json"])
-    assert told.exit_code == 0, told.output
-    first, *rows = map(json.loads, told.stdout.splitlines())
+    result = CliRunner().invoke(main, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    first, *rows = map(json.loads, result.stdout.splitlines())
     config = first["plan"]
     assert (config["items"], config["trials"], config["audits"]) == (5, 20, 2)
     assert config["pay"] == {
@@ -169,9 +169,9 @@ def test_without_pay_there_is_no_cost_but_a_hint():
 
 
 def test_a_pilot_without_a_model_is_refused(desk):
-    told = CliRunner().invoke(main, ["plan", "--from", str(desk.folder)])
-    assert told.exit_code == 2
-    assert "the pilot has no model yet" in told.stderr
+    result = CliRunner().invoke(main, ["plan", "--from", str(desk.folder)])
+    assert result.exit_code == 2
+    assert "the pilot has no model yet" in result.stderr
 
 
 def test_impossible_plans_are_refused_in_python_too():
@@ -197,8 +197,8 @@ def test_progress_is_for_terminals_and_rows_are_for_standard_output():
     assert b"simulated study 0 of 4" in said
     assert re.search(rb"simulated study 3 of 4, about .+ left", said)
     # Nor is anything else when it is one process that computes.
-    told = subprocess.run([command, *arguments, "--jobs", "1"], capture_output=True, check=True)
-    assert (told.stdout.decode().splitlines(), told.stderr) == (rows, b"")
+    result = subprocess.run([command, *arguments, "--jobs", "1"], capture_output=True, check=True)
+    assert (result.stdout.decode().splitlines(), result.stderr) == (rows, b"")
 
 
 def _read(terminal):
@@ -233,14 +233,14 @@ def test_worlds_and_given_spaces_can_be_planned(tmp_path):
         (["--space", str(file)], 7),
         (["--items", "6", "--world", "clusters", "--noise-spread", "0.5"], 6),
     ):
-        told = CliRunner().invoke(main, [*common, *more])
-        assert told.exit_code == 0, told.output
-        first, *rows = map(json.loads, told.stdout.splitlines())
+        result = CliRunner().invoke(main, [*common, *more])
+        assert result.exit_code == 0, result.output
+        first, *rows = map(json.loads, result.stdout.splitlines())
         assert first["plan"]["items"] == items
         assert len(rows) >= 2
-    told = CliRunner().invoke(main, [*common[:2], "3", "--runs", "1", "--space", str(file)])
-    assert told.exit_code == 2
-    assert "the given space has 2 dimensions" in told.stderr
-    told = CliRunner().invoke(main, ["plan", "--items", "8", "--ranks", "1", "--world", "circle"])
-    assert told.exit_code == 2
-    assert "must be 2 in the world 'circle'" in told.stderr
+    result = CliRunner().invoke(main, [*common[:2], "3", "--runs", "1", "--space", str(file)])
+    assert result.exit_code == 2
+    assert "the given space has 2 dimensions" in result.stderr
+    result = CliRunner().invoke(main, ["plan", "--items", "8", "--ranks", "1", "--world", "circle"])
+    assert result.exit_code == 2
+    assert "must be 2 in the world 'circle'" in result.stderr

@@ -22,9 +22,9 @@ def run(*arguments):
     return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
 
 
-def lines(told):
-    assert told.returncode == 0, told.stderr
-    return [json.loads(line) for line in told.stdout.splitlines()]
+def lines(output):
+    assert output.returncode == 0, output.stderr
+    return [json.loads(line) for line in output.stdout.splitlines()]
 
 
 def without_seconds(record):
@@ -77,9 +77,9 @@ def said(process, pattern):
 
 
 def test_a_cluster_of_two_workers_gives_the_same(on_two_cores, cluster):
-    told = run(*SIMULATE, "--seed", 3, "--seeds", 3, "--scheduler", cluster)
-    assert [without_seconds(one) for one in lines(told)] == [
-        without_seconds(one) for one in on_two_cores
+    output = run(*SIMULATE, "--seed", 3, "--seeds", 3, "--scheduler", cluster)
+    assert [without_seconds(line) for line in lines(output)] == [
+        without_seconds(core) for core in on_two_cores
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_plan_on_a_cluster_is_the_same_plan(cluster):
     here, there = lines(run(*plan)), lines(run(*plan, "--scheduler", cluster))
     assert here == there
     # A row for each selector and each smallest dimension of interest.
-    assert [one["runs"] for one in here[1:]] == [1] * len(COMPARED) * len(SHARES)
+    assert [record["runs"] for record in here[1:]] == [1] * len(COMPARED) * len(SHARES)
 
 
 def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
@@ -97,13 +97,13 @@ def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
     np.savetxt(file, rows, fmt="%d", delimiter=",", header="anchor,nearer,farther", comments="")
     compare = ("compare", file, "--methods", "lore,lore-cv,soe", "--folds", 2, "--json")
     found = [lines(run(*compare, *more))[0] for more in ((), ("--scheduler", cluster))]
-    for one in found:
-        for method in one["methods"]:
+    for finding in found:
+        for method in finding["methods"]:
             method.pop("seconds")
             for fold in method["folds"]:
                 fold.pop("seconds")
     assert found[0] == found[1]
-    assert [one["method"] for one in found[0]["methods"]] == ["lore", "lore-cv", "soe"]
+    assert [finding["method"] for finding in found[0]["methods"]] == ["lore", "lore-cv", "soe"]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(arguments, sentence):
-    told = run(*SIMULATE, *arguments)
-    assert told.returncode == 2
-    assert sentence in told.stderr
-    assert "Traceback" not in told.stderr
-    assert told.stdout == ""
+    output = run(*SIMULATE, *arguments)
+    assert output.returncode == 2
+    assert sentence in output.stderr
+    assert "Traceback" not in output.stderr
+    assert output.stdout == ""

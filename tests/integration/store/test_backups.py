@@ -20,7 +20,7 @@ from server.processes.backup_process import Backups
 from server.processes.supervisor import Supervisor
 from server.store.recovery import backups
 from server.study.workspace import DATABASE
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = """
 [session]
@@ -33,11 +33,7 @@ MINUTE = 60_000
 ENTRY = "5f3a9c0d2b7e4f61"
 
 
-@pytest.fixture
-def desk(tmp_path):
-    made = Desk(tmp_path / "words", TOML, items=ITEMS)
-    yield made
-    made.close()
+desk = desk_fixture(TOML, ITEMS)
 
 
 @pytest.fixture
@@ -67,7 +63,7 @@ def test_a_backup_is_a_whole_database_for_its_owner_alone(desk, stage):
     assert made.parent.stat().st_mode & 0o777 == 0o700
     assert backups.damage_in(made) == "" and answers(made) == 2
     # One file, readable where nothing can be written beside it.
-    assert [one.name for one in made.parent.iterdir()] == [made.name]
+    assert [file.name for file in made.parent.iterdir()] == [made.name]
 
 
 def test_only_when_something_changed_and_three_are_kept(desk, stage):
@@ -179,7 +175,7 @@ def test_a_full_disk_is_reported_and_loses_no_answer(desk, stage):
     # Once, not every few minutes.
     assert problems() == [said]
     assert backups.every(desk.folder) == [first]
-    assert [one.name for one in first.parent.iterdir()] == [first.name]
+    assert [file.name for file in first.parent.iterdir()] == [first.name]
     desk.answer(stage)
     assert run() == (0, "")
     assert problems()[1:] == [""]
@@ -251,7 +247,7 @@ def test_serve_makes_them_while_answers_come_in(tmp_path):
     desk.answer(desk.new_participant())
     desk.close()
     supervisor = Supervisor([desk.folder], "127.0.0.1", 0, 1, 0, 0, 1.0, print)
-    assert [one.minutes for one in supervisor.backups] == [7]
+    assert [backup.minutes for backup in supervisor.backups] == [7]
     supervisor.backups[0].minutes = 1e-3
     stop = threading.Event()
 
@@ -296,13 +292,13 @@ def copied(tmp_path):
     damaged = kept[-1].parent / "damaged-20261116T031500Z"
     damaged.mkdir()
     (damaged / DATABASE).write_bytes(kept[-1].read_bytes()[4096:])
-    return desk.folder, [one.relative_to(desk.folder).as_posix() for one in kept]
+    return desk.folder, [record.relative_to(desk.folder).as_posix() for record in kept]
 
 
 def forget(folder, *more):
-    told = CliRunner().invoke(main, ["forget", str(folder), *more, "--yes", "--json"])
-    assert told.exit_code == 0, told.output
-    return json.loads(told.output)
+    result = CliRunner().invoke(main, ["forget", str(folder), *more, "--yes", "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
 
 
 def test_forget_reaches_every_copy_in_backups(copied):
@@ -310,13 +306,13 @@ def test_forget_reaches_every_copy_in_backups(copied):
     damaged = "backups/damaged-20261116T031500Z/study.db"
     rescued = "backups/rescued-20261116T031500Z.db"
     assert files_with(folder, ENTRY.encode()) == {"study.db", *kept[1:], damaged, rescued}
-    told = forget(folder, ENTRY)
-    assert set(told["backups_removed"]) == {*kept[1:], damaged, rescued}
+    report = forget(folder, ENTRY)
+    assert set(report["backups_removed"]) == {*kept[1:], damaged, rescued}
     assert files_with(folder, ENTRY.encode()) == set()
     # The one from before they came is still good, and a new one was made.
-    left = [one.relative_to(folder).as_posix() for one in backups.every(folder)]
-    assert left == [kept[0], told["new_backup"]]
-    assert answers(folder / told["new_backup"]) == 3
+    left = [file.relative_to(folder).as_posix() for file in backups.every(folder)]
+    assert left == [kept[0], report["new_backup"]]
+    assert answers(folder / report["new_backup"]) == 3
     assert not (folder / "backups" / "damaged-20261116T031500Z").exists()
 
 
@@ -351,7 +347,7 @@ def found(folder):
 
 
 def test_the_doctor_looks_at_backups(desk, stage):
-    assert [one.level for one in found(desk.folder)] == ["ok"]
+    assert [finding.level for finding in found(desk.folder)] == ["ok"]
     desk.answer(stage)
     made = take(desk)
     (one,) = found(desk.folder)

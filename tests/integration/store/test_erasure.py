@@ -78,7 +78,7 @@ def folder(original, tmp_path):
     return shutil.copytree(original, tmp_path / "words")
 
 
-def told(*arguments):
+def reported(*arguments):
     return json.loads(run(*arguments, "--yes", "--json"))
 
 
@@ -100,7 +100,7 @@ def rows(folder, sql):
 def test_no_byte_of_the_participant_is_left(folder):
     ((token,),) = rows(folder, "SELECT token FROM participants WHERE id = 2")
     assert files_with(folder, TRACES) == {"study.db"}
-    found = told("forget", folder, NAME)
+    found = reported("forget", folder, NAME)
     assert found == {
         "participant": 2,
         "answers": 17,
@@ -153,7 +153,7 @@ def test_replay_log_and_export_go_on_and_say_so(folder, tmp_path):
 
 
 def test_with_their_answers_the_model_is_made_without_them(folder, tmp_path):
-    found = told("forget", folder, NAME, "--answers")
+    found = reported("forget", folder, NAME, "--answers")
     assert found["answers"] == 17 and found["answers_erased"]
     own = "query IN (SELECT id FROM queries WHERE participant = 2)"
     assert rows(
@@ -195,14 +195,14 @@ def test_forged_models_after_an_erasure_are_still_found(folder):
     connection.close()
     found = json.loads(run("replay", folder, "--verify", "--json", code=1))
     # By the chain, and by the model that comes out.
-    assert [one["table"] for one in found["mismatches"]] == ["models", "models"]
+    assert [finding["table"] for finding in found["mismatches"]] == ["models", "models"]
 
 
 def test_files_made_earlier_are_named(folder):
     run("export", folder, "--format", "csv")
     run("export", folder, "--format", "log", "--out", folder / "kept")
     (folder / "backup.zip").write_bytes(b"PK")
-    found = told("forget", folder, NAME)
+    found = reported("forget", folder, NAME)
     assert found["still_in"] == [
         "export/csv/events.jsonl",
         "export/csv/participants.csv",
@@ -216,7 +216,7 @@ def test_files_made_earlier_are_named(folder):
 
 def test_files_with_answers_are_named_in_every_format(folder):
     run("export", folder, "--format", "all")
-    found = told("forget", folder, "2", "--answers")
+    found = reported("forget", folder, "2", "--answers")
     wanted = {
         "csv/answers.csv",
         "triplettools/words_triplettools.csv",
@@ -277,8 +277,8 @@ def test_a_name_that_looks_like_a_number_is_asked_back(folder):
     desk.service.arrive({"survey_code": "2"})
     desk.close()
     assert "'2' matches more than one participant" in run("forget", folder, "2", "--yes", code=2)
-    assert told("forget", folder, "#2")["participant"] == 2
-    assert told("forget", folder, "survey_code=2")["participant"] == 4
+    assert reported("forget", folder, "#2")["participant"] == 2
+    assert reported("forget", folder, "survey_code=2")["participant"] == 4
 
 
 def test_without_a_terminal_yes_is_required(folder):

@@ -76,7 +76,9 @@ def replayed(path, code=0, *more):
 def named(found):
     """(table, row, what) of what is wrong with rows; models that come out otherwise left out."""
     return [
-        (one["table"], one["row"], one["what"]) for one in found["mismatches"] if not one["step"]
+        (finding["table"], finding["row"], finding["what"])
+        for finding in found["mismatches"]
+        if not finding["step"]
     ]
 
 
@@ -297,7 +299,7 @@ def test_a_journal_that_cannot_be_read_any_more_does_not_end_it(folder, statemen
     attack(folder, statement)
     found = replayed(folder, 1)
     assert named(found)[0][:2] == ("steps", 2)
-    assert any("cannot" in one["what"] for one in found["mismatches"])
+    assert any("cannot" in finding["what"] for finding in found["mismatches"])
     assert "DIFFERS steps row 2 was" in run("replay", folder, "--verify", code=1)
 
 
@@ -362,12 +364,12 @@ def test_damage_to_the_chain_itself_is_named(folder, statements, what):
     reader = sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True)
     found = chain_verification.verify(reader).differences
     reader.close()
-    assert [one.what for one in found if one.table in ("chain", "chain_head")] == [
+    assert [finding.what for finding in found if finding.table in ("chain", "chain_head")] == [
         one.format(last=last, before=last - 1) for one in what
     ]
     # No row is accused without saying that the chain itself may be to blame.
-    others = [one for one in found if one.table not in ("chain", "chain_head")]
-    assert all("missing or changed" in one.what for one in others)
+    others = [finding for finding in found if finding.table not in ("chain", "chain_head")]
+    assert all("missing or changed" in other.what for other in others)
 
 
 @pytest.mark.parametrize(
@@ -557,7 +559,7 @@ def test_a_database_from_before_the_chain_is_covered_from_its_first_opening(old)
     found = verified(opened)
     opened.close()
     assert (found.rows, found.rows_before) == (99, 99)
-    assert [one.what for one in found.differences] == [
+    assert [difference.what for difference in found.differences] == [
         "answers row 3 was changed outside lore-active after 2027-01-15 (chain record 1)."
     ]
 
@@ -585,7 +587,7 @@ def test_a_later_migration_is_recorded_and_hides_nothing(database, monkeypatch):
     opened = Database(database.path, lambda: 5)
     found = verified(opened)
     assert found.periods == ["new", "schema"] and found.rows == 2
-    assert [one.what for one in found.differences] == [
+    assert [difference.what for difference in found.differences] == [
         "events row 2 was changed or deleted outside lore-active before 1970-01-01 (chain record "
         f"{found.records})."
     ]
@@ -593,7 +595,7 @@ def test_a_later_migration_is_recorded_and_hides_nothing(database, monkeypatch):
     opened.close()
     attack(database.path.parent, "UPDATE events SET mood = 'wild' WHERE id = 3")
     opened = Database(database.path, lambda: 5)
-    assert [one.row for one in verified(opened).differences] == [2, 3]
+    assert [difference.row for difference in verified(opened).differences] == [2, 3]
     opened.close()
 
 
@@ -612,7 +614,7 @@ def test_a_log_of_a_changed_database_says_so_with_the_line(folder, tmp_path):
     found = replayed(path, 1)
     ((table, row, what),) = named(found)
     assert (table, row) == ("answers", 5) and "was changed outside" in what
-    (line,) = (one["line"] for one in found["mismatches"] if not one["step"])
+    (line,) = (finding["line"] for finding in found["mismatches"] if not finding["step"])
     assert '"kind":"answers","row":{"seq":5,' in path.read_text().splitlines()[line - 1]
 
 

@@ -61,8 +61,8 @@ def closed(tmp_path_factory):
     for name, rows in (("first", "word00,word01,word02"), ("pilot", "word02,word01,word00")):
         (desk.folder / f"{name}.csv").write_text(f"anchor,nearer,farther\n{rows}\n")
     desk.close()
-    told = CliRunner().invoke(main, ["import", str(desk.folder / "first.csv"), str(desk.folder)])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(main, ["import", str(desk.folder / "first.csv"), str(desk.folder)])
+    assert result.exit_code == 0, result.output
     return desk.folder
 
 
@@ -100,8 +100,8 @@ def older(folder, to):
     for (name,) in tables.fetchall():
         if name != "migrations":
             columns = [row[1] for row in connection.execute(f"PRAGMA main.table_info({name})")]
-            held = ", ".join(f'"{one}"' for one in columns)
-            now = ", ".join(f'"{current_column(name, one)}"' for one in columns)
+            held = ", ".join(f'"{column}"' for column in columns)
+            now = ", ".join(f'"{current_column(name, column)}"' for column in columns)
             connection.execute(f"INSERT INTO main.{name} ({held}) SELECT {now} FROM new.{name}")
     # What they imported is of the newer format.
     connection.execute("DELETE FROM events WHERE kind = 'import'")
@@ -122,14 +122,14 @@ def every_file(folder):
 
 
 def filled(arguments, folder, out):
-    return [one.format(study=folder, out=out) for one in arguments]
+    return [argument.format(study=folder, out=out) for argument in arguments]
 
 
 @pytest.mark.parametrize("name", READING)
 def test_nothing_in_the_folder_changes(closed, tmp_path, name):
     before = every_file(closed)
-    told = CliRunner().invoke(main, filled(READING[name], closed, tmp_path))
-    assert told.exit_code == 0, (told.output, told.exception)
+    result = CliRunner().invoke(main, filled(READING[name], closed, tmp_path))
+    assert result.exit_code == 0, (result.output, result.exception)
     assert every_file(closed) == before
 
 
@@ -138,8 +138,8 @@ def test_nothing_in_the_folder_changes(closed, tmp_path, name):
 def test_nor_where_the_database_would_have_to_be_migrated(closed, tmp_path, state, name):
     folder = state(closed, tmp_path / "words")
     before = every_file(folder)
-    told = CliRunner().invoke(main, filled(READING[name], folder, tmp_path))
-    assert told.exit_code == 0, (told.output, told.exception)
+    result = CliRunner().invoke(main, filled(READING[name], folder, tmp_path))
+    assert result.exit_code == 0, (result.output, result.exception)
     assert every_file(folder) == before
 
 
@@ -183,11 +183,12 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
     code = (
         "import json, sys; from click.testing import CliRunner; from server.cli.main import main\n"
         "import os\n"
-        "def told(name, command):\n"
+        "def outcome(name, command):\n"
         "    os.chdir(sys.argv[1] if name == 'nowhere' else sys.argv[2])\n"
-        "    one = CliRunner().invoke(main, command)\n"
-        "    return [one.exit_code, one.output]\n"
-        "print(json.dumps({name: told(name, one) for name, one in json.load(sys.stdin).items()}))"
+        "    result = CliRunner().invoke(main, command)\n"
+        "    return [result.exit_code, result.output]\n"
+        "commands = json.load(sys.stdin).items()\n"
+        "print(json.dumps({name: outcome(name, command) for name, command in commands}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, folder, out],
@@ -197,13 +198,13 @@ def test_a_read_only_medium_is_enough(closed, tmp_path, state):
         preexec_fn=without_override,
         check=True,
     )
-    told = json.loads(done.stdout)
-    code, message = told.pop("nowhere")
+    report = json.loads(done.stdout)
+    code, message = report.pop("nowhere")
     assert code == 2 and "choose a place with --out" in message
-    assert {name: one for name, one in told.items() if one[0] != 0} == {}
+    assert {name: one for name, one in report.items() if one[0] != 0} == {}
     # Without --out, results go to the current folder: the study's own cannot take them.
     assert (out / "words-export" / "csv" / "answers.csv").exists()
-    assert json.loads(told["report where"][1])["file"] == "words-report.html"
+    assert json.loads(report["report where"][1])["file"] == "words-report.html"
     assert (out / "words-report.html").exists()
     assert every_file(folder) == before
 
@@ -262,9 +263,9 @@ def test_what_is_not_a_database_is_named(closed, tmp_path, content):
     folder = tmp_path / "words"
     shutil.copytree(closed, folder)
     (folder / DATABASE).write_bytes(content)
-    told = CliRunner().invoke(main, ["export", str(folder), "--out", str(tmp_path / "out")])
-    assert told.exit_code == 2
-    assert str(folder / DATABASE) in told.output and "\n" not in told.output.strip()
+    result = CliRunner().invoke(main, ["export", str(folder), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert str(folder / DATABASE) in result.output and "\n" not in result.output.strip()
     if content:
-        assert f"lore-active recover {folder}`" in told.output
+        assert f"lore-active recover {folder}`" in result.output
     assert (folder / DATABASE).read_bytes() == content

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import file_damage
-from benchmarks.collection import START
-from benchmarks.file_damage import held, original, outcome
+from benchmarks.reliability import file_damage
+from benchmarks.reliability.file_damage import held, original, outcome
 from benchmarks.server import COMMAND
+from benchmarks.speed.collection import START
 from server.collection.screens import CONTINUED
 from server.collection.service import Service
 from server.learning.worker import Worker
@@ -175,11 +175,11 @@ def test_nothing_happens_while_a_server_has_locked_the_study(closed):
 def test_nothing_happens_without_a_yes(closed):
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "answers")[:1])
     before = digests(closed)
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "recover", str(closed)], capture_output=True, text=True, stdin=-3
     )
-    assert told.returncode == 2 and "add --yes to confirm" in told.stderr
-    assert "Sources:" in told.stdout
+    assert result.returncode == 2 and "add --yes to confirm" in result.stderr
+    assert "Sources:" in result.stdout
     assert recover(closed, "--dry-run")["kept_in"] is None
     assert digests(closed) == before
 
@@ -254,8 +254,10 @@ def test_without_a_backup_exactly_what_is_lost_is_named(made, closed):
     # The chain is intact, so it is known that nothing else is missing.
     assert found["missing"]["unknown"] == [] and found["missing"]["unconfirmed"] == 0
     replayed = goes_on(closed)
-    named = {one["row"] for one in replayed["mismatches"] if one["table"] == "answers"}
-    assert named == lost and all(one["step"] is None for one in replayed["mismatches"])
+    named = {
+        mismatch["row"] for mismatch in replayed["mismatches"] if mismatch["table"] == "answers"
+    }
+    assert named == lost and all(mismatch["step"] is None for mismatch in replayed["mismatches"])
     assert numbers(replayed["recovered"][0]["missing"]["answers"]) == lost
     assert "Recovered on 2026-" in run("replay", closed)
 
@@ -284,7 +286,7 @@ def test_the_journal_is_kept_as_far_as_it_is_whole_and_the_worker_goes_on(made, 
     lost = made.answers.keys() - held(closed / DATABASE).keys()
     assert lost and numbers(found["missing"]["answers"]) == lost
     replayed = goes_on(closed)
-    assert all(one["step"] is None for one in replayed["mismatches"])
+    assert all(mismatch["step"] is None for mismatch in replayed["mismatches"])
     assert replayed["models_checked"] >= found["mended"]["steps"] > 1
 
 
@@ -310,7 +312,7 @@ def test_an_interrupted_participant_continues_after_their_last_answer(made, clos
         )
     }
     newer = dict(rows(closed, "SELECT id, done FROM participants WHERE stage = 'trials'"))
-    (who, *_) = [one for one in old if newer.get(one, 0) > old[one]]
+    (who, *_) = [number for number in old if newer.get(number, 0) > old[number]]
     ((token,),) = rows(closed, "SELECT token FROM participants WHERE id = ?", who)
     spoil(closed / DATABASE, *pages_of(closed / DATABASE, "participants"))
     recover(closed)
@@ -427,7 +429,7 @@ def test_a_damaged_backup_is_passed_over(made, closed):
     spoil(closed / DATABASE, pages_of(closed / DATABASE, "answers")[0])
     found = recover(closed)
     assert held(closed / DATABASE) == made.answers
-    assert [one["name"] for one in found["used"]] == [f"backups/{good.name}", DATABASE]
+    assert [finding["name"] for finding in found["used"]] == [f"backups/{good.name}", DATABASE]
 
 
 def test_an_older_version_without_a_chain(tmp_path):
@@ -523,7 +525,7 @@ def test_pages_hold_what_sqlite_says(rows):
     ],
 )
 def test_a_number_out_of_order_is_not_believed(cells, kept):
-    found = _rising([(one, at) for at, one in enumerate(cells)])
+    found = _rising([(cell, at) for at, cell in enumerate(cells)])
     assert [row for row, _ in found][-2:] == kept[-2:] and len(found) == len(kept)
 
 
@@ -533,8 +535,10 @@ def test_a_schema_that_is_not_even_text_is_called_damaged_and_recovered(made, cl
     assert b"side TEXT NOT NULL" in content
     spoilt = content.replace(b"side TEXT NOT NULL", b"side TEXT NOT \xc3ULL")
     (closed / DATABASE).write_bytes(spoilt)
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "serve", "--port", "0", str(closed)], capture_output=True, text=True
     )
-    assert told.returncode == 2 and f"lore-active recover {closed}" in told.stderr, told.stderr
+    assert result.returncode == 2 and f"lore-active recover {closed}" in result.stderr, (
+        result.stderr
+    )
     assert recover(closed)["complete"] and held(closed / DATABASE) == made.answers

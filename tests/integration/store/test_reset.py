@@ -11,7 +11,7 @@ from server.status.contents import StudyContents, of_folder
 from server.store.recovery import backups
 from server.study.lock import ProcessLock
 from tests.support.commands import run
-from tests.support.open_study import Desk, Respondent
+from tests.support.open_study import Desk, Respondent, desk_fixture
 
 TOML = "[session]\ntrials = 6\npractice = 0\nfeedback = false\n[budget]\nanswers = 18\n"
 
@@ -23,11 +23,7 @@ def answer(desk, simulated=False, **entry):
         desk.now += 900
 
 
-@pytest.fixture
-def desk(tmp_path):
-    opened = Desk(tmp_path / "words", TOML, items=6)
-    yield opened
-    opened.close()
+desk = desk_fixture(TOML, 6)
 
 
 @pytest.fixture
@@ -74,8 +70,8 @@ def test_numbers_are_written_for_readers():
 
 def test_check_says_what_the_study_holds(folder):
     assert "Data: open; 6 simulated answers." in run("check", folder)
-    (told,) = json.loads(run("check", folder, "--json"))["studies"]
-    assert told["data"]["simulated"] == told["data"]["answers"] == 6
+    (report,) = json.loads(run("check", folder, "--json"))["studies"]
+    assert report["data"]["simulated"] == report["data"]["answers"] == 6
     (folder / "study.db").write_bytes(b"not a database at all" * 300)
     said = run("check", folder)
     assert "Warning: its data cannot be read:" in said
@@ -106,8 +102,8 @@ def test_reset_clears_the_data_and_keeps_all_of_it(folder):
     answer(desk)
     desk.close()
     # And again: the first copy stays.
-    told = json.loads(run("reset", folder, "--yes", "--json"))
-    assert told["held"]["answers"] == 6 and told["kept"] != str(kept)
+    report = json.loads(run("reset", folder, "--yes", "--json"))
+    assert report["held"]["answers"] == 6 and report["kept"] != str(kept)
     assert len(list((folder / "backups").glob("before-reset-*"))) == 2
 
 

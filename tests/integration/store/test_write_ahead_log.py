@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.power_loss import MIN_FRAMES, cut_at_random, frames, taken
+from benchmarks.reliability.power_loss import MIN_FRAMES, cut_at_random, frames, taken
 from tests.support.open_study import Desk, Respondent
 
 TOML = """

@@ -64,12 +64,12 @@ def test_bounds_are_written_in_digits():
 
 def test_serve_refuses_a_budget_beyond_counting_in_one_sentence(tmp_path):
     folder = guarded_study(tmp_path / "words", f"[budget]\nanswers = {HUGE}\n")
-    told = subprocess.run(
+    result = subprocess.run(
         [COMMAND, "serve", str(folder), "--port", "0"], capture_output=True, text=True, timeout=300
     )
-    assert told.returncode == 2
-    assert "budget.answers is 99999999999999999999999, but must be a whole number" in told.stderr
-    assert "Traceback" not in told.stderr
+    assert result.returncode == 2
+    assert "budget.answers is 99999999999999999999999, but must be a whole number" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.fixture
@@ -147,9 +147,9 @@ def test_numbers_with_gaps_need_the_number_of_items():
     rows = [*FEW.tolist(), [0, 1, 99_999]]
     with pytest.raises(InvalidTriplets) as caught:
         as_triplets(rows)
-    told = str(caught.value)
-    assert "farther 99999 would make 100000 items, but only 21 numbers occur" in told
-    assert "pass n_objects=100000 (--items 100000)" in told
+    output = str(caught.value)
+    assert "farther 99999 would make 100000 items, but only 21 numbers occur" in output
+    assert "pass n_objects=100000 (--items 100000)" in output
     assert as_triplets(rows, n_objects=100_000).n_objects == 100_000
     # Participants' or products' numbers, as they come out of a data base.
     with pytest.raises(InvalidTriplets, match="would make 1020 items, but only 20 numbers occur"):

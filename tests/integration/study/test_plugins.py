@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.process_kills import Client
+from benchmarks.reliability.process_kills import Client
 from benchmarks.server import Serving, wait_until
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.errors import InvalidParameter
@@ -168,10 +168,10 @@ def _state(folder):
 
 def test_without_them_the_study_is_refused_with_what_there_is(tmp_path):
     folder = write_study(tmp_path / "words", STUDY, items=8)
-    told = run("check", folder, code=2)
+    output = run("check", folder, code=2)
     selectors = '"fisher" or "uncertainty" or "local" or "infotuple" or "random"'
-    assert f'"first-items", but must be {selectors}' in told
-    assert '"patience", but must be "rank_settled" or "smallest_dimension" or "unchanged"' in told
+    assert f'"first-items", but must be {selectors}' in output
+    assert '"patience", but must be "rank_settled" or "smallest_dimension" or "unchanged"' in output
 
 
 def test_a_name_can_be_taken_once():

@@ -135,11 +135,11 @@ def test_a_colour_outside_the_gamut_is_refused():
 
 
 def test_new_writes_a_study_and_shows_its_password_once(tmp_path):
-    told = run("new", tmp_path / "mine", "--demo", "colours", "--seed", 11)
-    assert told.returncode == 0, told.stderr
-    password = re.search(r"only once\):  (\S+)", told.stdout)[1]
+    output = run("new", tmp_path / "mine", "--demo", "colours", "--seed", 11)
+    assert output.returncode == 0, output.stderr
+    password = re.search(r"only once\):  (\S+)", output.stdout)[1]
     assert verify(tmp_path / "mine", password)
-    assert f"lore-active serve {tmp_path / 'mine'}" in told.stdout
+    assert f"lore-active serve {tmp_path / 'mine'}" in output.stdout
     assert load(tmp_path / "mine").settings.seed == 11
     for file in (tmp_path / "mine").rglob("*"):
         assert file.is_dir() or password.encode() not in file.read_bytes()
@@ -158,10 +158,10 @@ def test_new_refuses_what_is_there_and_bad_names(tmp_path):
     (tmp_path / "mine" / "diary.txt").write_text("dear diary")
     (tmp_path / "file").write_text("")
     for name, part in (("mine", "not empty"), ("file", "not empty"), ("my study", "letters")):
-        told = run("new", tmp_path / name)
-        assert told.returncode == 2
-        assert part in told.stderr
-        assert told.stderr.count("\n") == 1
+        output = run("new", tmp_path / name)
+        assert output.returncode == 2
+        assert part in output.stderr
+        assert output.stderr.count("\n") == 1
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["diary.txt"]
     (tmp_path / "empty").mkdir()
     assert run("new", tmp_path / "empty").returncode == 0
@@ -170,18 +170,18 @@ def test_new_refuses_what_is_there_and_bad_names(tmp_path):
 def test_check_prints_every_problem_or_a_summary(tmp_path):
     good = small_study(tmp_path / "good")
     bad = small_study(tmp_path / "bad", "seed = -1\nlanguage = 3")
-    told = run("check", good)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout == (
+    output = run("check", good)
+    assert (output.returncode, output.stderr) == (0, "")
+    assert output.stdout == (
         "good is ready: 4 items (4 text), 0 catch questions, 80 trials per participant, at most "
         "4000 answers.\n"
     )
-    told = run("check", bad)
-    assert (told.returncode, told.stderr) == (2, "")
-    assert told.stdout.splitlines() == [str(problem) for problem in check(bad)]
-    told = run("check", good, bad, "--json")
-    assert told.returncode == 2
-    result = json.loads(told.stdout)
+    output = run("check", bad)
+    assert (output.returncode, output.stderr) == (2, "")
+    assert output.stdout.splitlines() == [str(problem) for problem in check(bad)]
+    output = run("check", good, bad, "--json")
+    assert output.returncode == 2
+    result = json.loads(output.stdout)
     assert result["ok"] is False
     first, second = result["studies"]
     assert first["problems"] == []
@@ -203,9 +203,9 @@ def test_check_prints_every_problem_or_a_summary(tmp_path):
 def test_check_warns_of_exits_that_lead_nowhere(tmp_path):
     link = '[completion]\nredirect = "https://panel.example/done"\nfull_code = "F"\n'
     folder = small_study(tmp_path / "some", f'{link}declined_redirect = "https://panel.example/no"')
-    told = run("check", folder)
-    assert told.returncode == 0
-    ready, *warnings = told.stdout.splitlines()
+    output = run("check", folder)
+    assert output.returncode == 0
+    ready, *warnings = output.stdout.splitlines()
     assert ready.startswith("some is ready")
     assert warnings == [
         "Warning: study.toml: completion.expired_code and completion.expired_redirect are empty, "
@@ -213,7 +213,7 @@ def test_check_warns_of_exits_that_lead_nowhere(tmp_path):
         "to the recruitment site."
     ]
     (report,) = json.loads(run("check", folder, "--json").stdout)["studies"]
-    assert [f"Warning: {one}" for one in report["warnings"]] == warnings and report["ok"]
+    assert [f"Warning: {warning}" for warning in report["warnings"]] == warnings and report["ok"]
     whole = small_study(tmp_path / "whole", f'{link}expired_code = "E"\ndeclined_code = "D"')
     assert "Warning" not in run("check", whole).stdout
 
@@ -265,12 +265,12 @@ def test_password_sets_a_new_one(tmp_path):
     assert verify(folder, shown)
     assert run("password", folder, "--stdin", input="my own words\n").returncode == 0
     assert verify(folder, "my own words")
-    told = run("password", folder, "--stdin", input="short\n")
-    assert told.returncode == 2
-    assert "5 characters" in told.stderr
-    told = run("password", tmp_path)
-    assert told.returncode == 2
-    assert "contains no study.toml" in told.stderr
+    output = run("password", folder, "--stdin", input="short\n")
+    assert output.returncode == 2
+    assert "5 characters" in output.stderr
+    output = run("password", tmp_path)
+    assert output.returncode == 2
+    assert "contains no study.toml" in output.stderr
 
 
 def test_defaults_are_within_their_own_rules():

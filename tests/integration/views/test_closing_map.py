@@ -98,16 +98,16 @@ def test_everything_is_inside_and_no_label_covers_another():
                 top = place.label_y + LINE_HEIGHT / 4 - LINE_HEIGHT
                 boxes.append((place.label_x - half, top, place.label_x + half, top + LINE_HEIGHT))
         assert len(boxes) >= 3
-        for one in boxes:
-            assert one[0] >= -0.1 and one[2] <= found.width + 0.1
+        for box in boxes:
+            assert box[0] >= -0.1 and box[2] <= found.width + 0.1
             for other in boxes:
                 apart = (
-                    one[2] <= other[0] + 0.1
-                    or other[2] <= one[0] + 0.1
-                    or one[3] <= other[1] + 0.1
-                    or other[3] <= one[1] + 0.1
+                    box[2] <= other[0] + 0.1
+                    or other[2] <= box[0] + 0.1
+                    or box[3] <= other[1] + 0.1
+                    or other[3] <= box[1] + 0.1
                 )
-                assert one is other or apart
+                assert box is other or apart
 
 
 def test_coinciding_items_are_not_an_error():

@@ -86,7 +86,7 @@ def test_a_refit_follows_new_answers():
     triplets, test = answers(2, 600)
     first = triplets.take(np.arange(300))
     begun = chosen(first, 2).acquisition
-    later = acquisition_model.refitted(triplets, begun)
+    later = acquisition_model.refitted(as_pairs(triplets), len(triplets), begun)
     assert later.noise == begun.noise
     assert triplet_accuracy(later.embedding, test) > triplet_accuracy(begun.embedding, test)
 

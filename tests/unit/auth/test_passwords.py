@@ -89,7 +89,9 @@ def test_too_short_or_too_long(tmp_path, password):
 def test_generated_passwords_differ_and_can_be_typed():
     made = {generate() for _ in range(50)}
     assert len(made) == 50
-    assert all(re.fullmatch(r"([a-hj-kmnp-z2-9]{5}-){3}[a-hj-kmnp-z2-9]{5}", one) for one in made)
+    assert all(
+        re.fullmatch(r"([a-hj-kmnp-z2-9]{5}-){3}[a-hj-kmnp-z2-9]{5}", value) for value in made
+    )
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,13 @@ def listed(folder, *keys):
 @pytest.mark.parametrize(("one", "other", "name"), PAIRS)
 def test_check_names_both_keys_and_what_cannot_be_seen(tmp_path, one, other, name):
     folder = listed(tmp_path.resolve() / "words", one, other)
-    told = only(folder)
-    assert told.startswith("items.csv: line 3, key is ")
-    assert f"(with {name}" in told or f", {name}" in told
-    assert f'must not look the same as "{one}"' in told
-    assert "the key of line 2 of items.csv" in told
+    output = only(folder)
+    assert output.startswith("items.csv: line 3, key is ")
+    assert f"(with {name}" in output or f", {name}" in output
+    assert f'must not look the same as "{one}"' in output
+    assert "the key of line 2 of items.csv" in output
     # Nothing invisible goes to a terminal.
-    assert all(sign.isprintable() for sign in told)
+    assert all(sign.isprintable() for sign in output)
     result = CliRunner().invoke(main, ["check", str(folder), "--json"])
     assert result.exit_code == 2
     assert len(json.loads(result.stdout)["studies"][0]["problems"]) == 1
@@ -98,9 +98,9 @@ def test_texts_that_look_the_same_are_the_same_to_participants(tmp_path):
     folder = small_study(
         tmp_path.resolve() / "words", '[stimuli]\nlist = "items.csv"\n', **{"items.csv": text}
     )
-    told = only(folder)
-    assert "line 3 is" in told and "COMBINING ACUTE ACCENT" in told
-    assert "must not look the same as the text of line 2 of items.csv" in told
+    output = only(folder)
+    assert "line 3 is" in output and "COMBINING ACUTE ACCENT" in output
+    assert "must not look the same as the text of line 2 of items.csv" in output
 
 
 def test_a_study_that_has_begun_is_not_locked_out_of_its_data(tmp_path):
@@ -125,8 +125,8 @@ def test_catches_and_positions_say_what_is_wrong_with_a_key(tmp_path):
         '[stimuli]\ncatches = "c.csv"\n',
         **{"c.csv": "anchor,nearer,farther\nred\u200b,blue,green\n".encode()},
     )
-    told = only(folder)
-    assert "did you mean red instead of red\\u200b (with ZERO WIDTH SPACE)?" in told
+    output = only(folder)
+    assert "did you mean red instead of red\\u200b (with ZERO WIDTH SPACE)?" in output
 
 
 @pytest.mark.parametrize(("one", "other", "name"), PAIRS[1:])

@@ -141,9 +141,9 @@ def test_missing_values_are_named_by_row_and_column(frame, rows):
 @pytest.mark.parametrize("frame", BOTH)
 def test_what_cannot_be_understood_is_refused(frame):
     four = frame({**columns(("a", "b", "c")), "d": [1] * len(ANSWERS)})
-    told = said(four)
-    assert "The columns of the frame are 'a', 'b', 'c', 'd'." in told
-    assert known_headers() in told
+    output = said(four)
+    assert "The columns of the frame are 'a', 'b', 'c', 'd'." in output
+    assert known_headers() in output
     assert "'anchor', 'b', 'c'" in said(frame(columns(("anchor", "b", "c"))))
     assert "'winner' and 'nearer' could both be" in said(
         frame(columns(("target", "winner", "far"), nearer=LABELLED[:, 1].tolist()))
@@ -172,8 +172,8 @@ def test_options_as_shown_and_the_one_chosen(frame):
     shown = {"Center": LABELLED[:, 0].tolist(), "Left": left, "Right": right}
     by_item = frame({**shown, "Answer": LABELLED[:, 1].tolist()})
     side = [
-        "left" if one == winner else "RIGHT"
-        for one, winner in zip(left, LABELLED[:, 1], strict=True)
+        "left" if word == winner else "RIGHT"
+        for word, winner in zip(left, LABELLED[:, 1], strict=True)
     ]
     by_side = frame({**shown, "Answer": side})
     assert rows_of(as_triplets(by_item)) == rows_of(as_triplets(by_side)) == ANSWERS.tolist()
@@ -186,7 +186,7 @@ def test_options_as_shown_and_the_one_chosen(frame):
     wrong = frame({**shown, "Answer": ["pear", *LABELLED[1:, 1].tolist()]})
     assert "Row 0 (counted from 0) of the frame: 'pear' was chosen, but" in said(wrong)
     assert "say what was shown, but not what was chosen" in said(frame(shown))
-    chosen_left = np.array([one == "left" for one in side])
+    chosen_left = np.array([word == "left" for word in side])
     assert rows_of(as_triplets(frame(shown), y=chosen_left)) == ANSWERS.tolist()
 
 
@@ -251,9 +251,9 @@ def test_every_synonym_is_understood_in_any_order(tmp_path):
 @pytest.mark.parametrize("header", ["thing,same,other", "x,y,z", "stimulus,a,b"])
 @pytest.mark.parametrize("rows", [LABELLED, ANSWERS])
 def test_a_header_that_is_not_understood_is_not_an_answer(tmp_path, header, rows):
-    told = said(write(tmp_path, csv_of(header.split(","), rows)))
-    assert f"Line 1 of answers.csv is '{header}', which is not a known header" in told
-    assert known_headers() in told
+    output = said(write(tmp_path, csv_of(header.split(","), rows)))
+    assert f"Line 1 of answers.csv is '{header}', which is not a known header" in output
+    assert known_headers() in output
 
 
 def test_a_first_row_of_known_labels_is_an_answer(tmp_path):
@@ -296,8 +296,8 @@ def test_spreadsheets_of_other_countries(tmp_path, sign):
 
 
 def test_columns_that_compete_are_named(tmp_path):
-    told = said(write(tmp_path, "target,center,closer,further\na,a,b,c\n"))
-    assert "'target' and 'center' could both be the anchor" in told
+    output = said(write(tmp_path, "target,center,closer,further\na,a,b,c\n"))
+    assert "'target' and 'center' could both be the anchor" in output
 
 
 @pytest.mark.parametrize("name", ["weight", "weights", "Sample Weight"])
@@ -324,9 +324,9 @@ def test_weights_and_responses_of_arrays(tmp_path):
 
 def test_the_manual_lists_every_name_of_every_column():
     lines = re.findall(r"^\| ([a-z]+) \| ((?:`\w+` ?)+) \|$", MANUAL.read_text(), re.M)
-    told = {role: tuple(names.replace("`", "").split()) for role, names in lines}
+    documented = {role: tuple(names.replace("`", "").split()) for role, names in lines}
     others = {"weight": WEIGHT, "trial": TRIAL, "participant": PARTICIPANT}
-    assert told == {**ROLES, **others}
+    assert documented == {**ROLES, **others}
 
 
 # ---- Salmon and names ---------------------------------------------------------------------------
@@ -387,9 +387,9 @@ def test_center_left_right_answer(tmp_path):
     assert [line.partition(",")[0] for line in lines[1:]] == NAMES
     assert json.loads(result.stdout)["unseen"] == []
     file.write_text(NEXT + "".join(rows) + "p1,2001-01-01 00:00:00,a,b,c,,Random\n")
-    told = CliRunner().invoke(main, ["fit", str(file)]).stdout
-    assert "1 row was left out (practice, catch trials, skipped, excluded)" in told
-    assert "300 answers about 12 items" in told
+    printed = CliRunner().invoke(main, ["fit", str(file)]).stdout
+    assert "1 row was left out (practice, catch trials, skipped, excluded)" in printed
+    assert "300 answers about 12 items" in printed
 
 
 def test_names_win_over_numbers_that_stand_beside_them(tmp_path):
@@ -498,13 +498,13 @@ def test_fit_leaves_simulated_participants_out_and_says_so(tmp_path):
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    told = json.loads(fitted("--json"))
-    assert (told["n_triplets"], told["left_out"], told["simulated_left_out"]) == (200, 0, 100)
+    report = json.loads(fitted("--json"))
+    assert (report["n_triplets"], report["left_out"], report["simulated_left_out"]) == (200, 0, 100)
     said = fitted()
     assert "100 rows of simulated participants (bots) were omitted; --simulated" in said
     assert "left out (practice" not in said
-    told = json.loads(fitted("--json", "--simulated"))
-    assert (told["n_triplets"], told["simulated_left_out"]) == (300, 0)
+    report = json.loads(fitted("--json", "--simulated"))
+    assert (report["n_triplets"], report["simulated_left_out"]) == (300, 0)
     assert "omitted" not in fitted("--simulated")
 
 
@@ -514,7 +514,7 @@ def test_a_file_of_simulated_participants_only_names_the_option(tmp_path):
     assert "only answers of simulated participants (bots) in answers.csv" in message
     assert "300 rows" in message and "--simulated" in message and "simulated=True" in message
     for arguments in (["fit", file], ["compare", file], ["simulate", "--pool", file]):
-        done = CliRunner().invoke(main, [str(one) for one in arguments])
+        done = CliRunner().invoke(main, [str(argument) for argument in arguments])
         assert done.exit_code == 2 and "pass --simulated" in done.stderr, arguments
     assert len(as_triplets(file, simulated=True)) == 300
 

@@ -270,5 +270,5 @@ def test_commands_read_them_and_say_how(tmp_path):
     said = CliRunner().invoke(main, command).output
     assert "6 comparisons about 7 items" in said
     assert "The file was read as 3 trials of the kind odd-one-out" in said
-    told = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)
-    assert (told["n_trials"], told["n_triplets"]) == (3, 6)
+    report = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)
+    assert (report["n_trials"], report["n_triplets"]) == (3, 6)

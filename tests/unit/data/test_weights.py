@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lore_active import LORE, InvalidTriplets, Learner, as_triplets
 from lore_active.acquisition import model as acquisition_model
-from lore_active.data.comparisons import MAX_REPEATED
+from lore_active.data.triplets import MAX_REPEATED
 from lore_active.rank import cross_validation, evidence
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.observers import gaussian_space, simulated_answers
@@ -89,8 +89,8 @@ def test_compared_methods_count_them_or_say_why_not(tmp_path):
     assert METHODS["lore-cv"].fit(WHOLE, 5, 0).rank == METHODS["lore-cv"].fit(EACH, 5, 0).rank
     arguments = ["--folds", "2", "--methods", "lore,lore-cv", "--json"]
     file = csv_of(tmp_path, 0.5 + TIMES)
-    told = json.loads(CliRunner().invoke(main, ["compare", str(file), *arguments]).stdout)
-    lore, audited = told["methods"]
+    report = json.loads(CliRunner().invoke(main, ["compare", str(file), *arguments]).stdout)
+    lore, audited = report["methods"]
     assert lore["status"] == "done"
     assert audited["status"] == "failed"
     assert "is not a whole number, but cross-validation counts" in audited["message"]
@@ -108,11 +108,11 @@ def test_a_pool_numbered_from_one_settles_as_one_numbered_from_zero(tmp_path):
     np.save(zero, ANSWERS)
     np.save(one, ANSWERS + 1)
     arguments = ["--answers", "60", "--no-stop", "--json"]
-    told = [
+    result = [
         CliRunner().invoke(main, ["simulate", "--pool", str(file), *arguments]).stdout
         for file in (zero, one)
     ]
-    first, second = (json.loads(text.splitlines()[-1]) for text in told)
+    first, second = (json.loads(text.splitlines()[-1]) for text in result)
     assert first["answers"] == second["answers"] == 60
     assert first["prequential_accuracy"] == second["prequential_accuracy"]
     assert first["message"] == second["message"]

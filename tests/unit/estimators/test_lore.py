@@ -51,9 +51,11 @@ def test_same_bits_in_another_process():
         "from tests.unit.estimators.test_lore import ANSWERS; from lore_active import LORE;"
         "print(LORE(random_state=3).fit(ANSWERS, n_objects=20).embedding_.tobytes().hex())"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     here = LORE(random_state=3).fit(ANSWERS, n_objects=20).embedding_
-    assert told.stdout.strip() == here.tobytes().hex()
+    assert result.stdout.strip() == here.tobytes().hex()
 
 
 def test_params():
@@ -136,7 +138,7 @@ def test_weights_come_third():
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "message"),
     [
         (20, "y is 20, but must hold a response for each question"),
         (np.ones((800, 1)), "Pass n_objects by name"),
@@ -151,9 +153,9 @@ def test_weights_come_third():
         (np.full(800, "left"), "y is left"),
     ],
 )
-def test_what_cannot_be_y_is_refused(y, told):
+def test_what_cannot_be_y_is_refused(y, message):
     for call in (LORE().fit, LORE().fit(ANSWERS, n_objects=20).score):
-        with pytest.raises(InvalidTriplets, match=told):
+        with pytest.raises(InvalidTriplets, match=message):
             call(QUESTIONS, y)
 
 

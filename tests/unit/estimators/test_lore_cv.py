@@ -87,8 +87,8 @@ def test_hardly_any_answers():
 
 
 def test_y_labels_and_weights(model):
-    told = LORECV().fit(QUESTIONS, FIRST)
-    assert told.embedding_.tobytes() == model.embedding_.tobytes()
+    other = LORECV().fit(QUESTIONS, FIRST)
+    assert other.embedding_.tobytes() == model.embedding_.tobytes()
     names = np.array([f"item {k:02d}" for k in range(20)])
     assert LORECV().fit(names[ANSWERS]).labels_ == tuple(names)
     twice = LORECV().fit(ANSWERS, sample_weight=np.full(800, 2))
@@ -100,9 +100,9 @@ def test_y_labels_and_weights(model):
 
 def test_threads_do_not_change_a_bit_and_progress_is_reported(model):
     seen = []
-    told = LORECV(n_jobs=2).fit(ANSWERS, progress=lambda *step: seen.append(step))
-    assert told.embedding_.tobytes() == model.embedding_.tobytes()
-    assert told.rank_evidence_ == model.rank_evidence_
+    other = LORECV(n_jobs=2).fit(ANSWERS, progress=lambda *step: seen.append(step))
+    assert other.embedding_.tobytes() == model.embedding_.tobytes()
+    assert other.rank_evidence_ == model.rank_evidence_
     assert ("Cross-validation: fold", 5, 5) in seen
 
 

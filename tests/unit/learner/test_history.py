@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, Learner
-from lore_active.data.row_table import RowTable
 from lore_active.learner.history import History
 from lore_active.questions.pool import AskedSet, draw, keys
 from lore_active.questions.question import AlreadyAnswered, Answer, Question, UnknownQuestion
+from lore_active.row_table import RowTable
 
 ITEMS = 100
 
@@ -32,11 +32,11 @@ def test_questions_and_answers_come_back_as_they_were():
     questions = [
         asked(number, *kind) for number, kind in enumerate([(), ("repeat", 0), ("catch",)])
     ]
-    assert [history.enter(one) for one in questions] == [0, 1, 2]
+    assert [history.enter(question) for question in questions] == [0, 1, 2]
     assert [history.question(number) for number in range(3)] == questions
     answers = [history.tell(1, [2], "P1"), imported(99, 98, 0)]
     answers.append(history.tell(0, [1], "someone"))
-    assert [history.add(one) for one in answers] == [0, 1, 2]
+    assert [history.add(answer) for answer in answers] == [0, 1, 2]
     assert [history.answer(place) for place in range(3)] == answers
     assert answers[0] == Answer(1, 3, (1, 2), (2,), "P1")
     assert history.out() == [2]
@@ -60,12 +60,12 @@ def test_questions_and_answers_come_back_as_they_were():
 def test_ids_may_be_any_numbers_in_any_order():
     history = History(ITEMS, 7)
     questions = [asked(40), asked(1), asked(0), asked(12, "repeat", repeats=40)]
-    assert [history.enter(one) for one in questions] == [0, 1, 2, 3]
-    assert [history.question(history.index(one.id)) for one in questions] == questions
+    assert [history.enter(question) for question in questions] == [0, 1, 2, 3]
+    assert [history.question(history.index(question.id)) for question in questions] == questions
     assert history.next_id == 41
     assert not any(history.knows(number) for number in (-1, 2, 3, 39, 41))
     answers = [history.tell(40, [1], "P1"), history.tell(0, [2], None)]
-    assert [history.add(one) for one in answers] == [0, 1]
+    assert [history.add(answer) for answer in answers] == [0, 1]
     assert [history.answer(index) for index in range(2)] == answers
     assert [history.answered(number) for number in (40, 1, 0, 12)] == [True, False, True, False]
     history.skip(1)

@@ -21,9 +21,9 @@ FAIR, HARD = 300, 600
 def mixed(seed, fair=FAIR, hard=HARD):
     """Answers to unpicked questions, and to picked ones that are too hard for anybody."""
     space = gaussian_space(ITEMS, 1, seed)
-    told = simulated_answers(space, fair, seed + 1, ObserverNoise(0.5))
+    answers = simulated_answers(space, fair, seed + 1, ObserverNoise(0.5))
     guessed = simulated_answers(space, hard, seed + 2, ObserverNoise(0.5, lapse=1.0))
-    return as_triplets(np.vstack([told, guessed]), ITEMS), np.arange(fair + hard) < fair
+    return as_triplets(np.vstack([answers, guessed]), ITEMS), np.arange(fair + hard) < fair
 
 
 @pytest.fixture(scope="module")

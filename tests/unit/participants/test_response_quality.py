@@ -42,7 +42,7 @@ def trials(side, participant=None, **more):
 
 def flags(found, size=1, usual=None):
     return {
-        who: {one.flag for one in evidence}
+        who: {entry.flag for entry in evidence}
         for who, evidence in assess(found, usual or nobody(size)).items()
     }
 
@@ -59,8 +59,8 @@ def test_the_flags_share_what_may_go_wrong():
     assert sum(SHARES.values()) == pytest.approx(1.0)
     some = trials(turns(30))
     weights = dict.fromkeys(SHARES, 0.0)
-    for one in patterns(some, honest(some, nobody(1))):
-        weights[one.flag] += one.first + one.later
+    for pattern in patterns(some, honest(some, nobody(1))):
+        weights[pattern.flag] += pattern.first + pattern.later
     assert all(weight <= 1.0 + 1e-9 for weight in weights.values())
     for length in (1, 12, 5000):
         assert np.exp(start_weights(length, 0.7, 0.3)).sum() <= 1.0
@@ -188,10 +188,10 @@ def test_agreement_needs_others_whom_the_map_predicts():
 
 def test_every_quality_check_is_shown_passed_or_failed():
     found = trials(turns(12), as_known=[1] * 2 + [-1] * 10, catch=[0] * 2 + [-1] * 10)
-    told = {one.flag: one for one in every_test(found, nobody(1))}
-    assert set(told) == {"side", "catch", "guessing", "fast", "implausible", "blurred"}
-    assert not any(flagged(one) for one in told.values())
-    assert (told["catch"].count, told["catch"].of) == (0, 2)
+    tests = {test.flag: test for test in every_test(found, nobody(1))}
+    assert set(tests) == {"side", "catch", "guessing", "fast", "implausible", "blurred"}
+    assert not any(flagged(test) for test in tests.values())
+    assert (tests["catch"].count, tests["catch"].of) == (0, 2)
 
 
 def test_parts_and_the_whole_say_the_same():
@@ -261,11 +261,11 @@ def test_the_weights_of_all_kinds_add_up_to_at_most_one(label):
     rng = np.random.default_rng(1)
     some = grids(label, 1, 30, rng, honest_picks(label, rng))
     weights = dict.fromkeys(SHARES, 0.0)
-    for one in patterns(some, honest(some, nobody(1, some.kind))):
-        weights[one.flag] += one.first + one.later
-        assert (np.broadcast_to(one.careless, one.honest.shape) >= one.honest).all() or (
-            one.flag not in ("side", "catch", "consistency", "guessing")
-        )
+    for pattern in patterns(some, honest(some, nobody(1, some.kind))):
+        weights[pattern.flag] += pattern.first + pattern.later
+        assert (
+            np.broadcast_to(pattern.careless, pattern.honest.shape) >= pattern.honest
+        ).all() or (pattern.flag not in ("side", "catch", "consistency", "guessing"))
     assert all(weight <= 1.0 + 1e-9 for weight in weights.values())
 
 
@@ -302,8 +302,8 @@ def test_of_honest_participants_at_most_one_in_fifty_is_flagged_whatever_the_kin
 def test_places_that_nobody_prefers_honestly_are_found(label, pick, pattern):
     rng = np.random.default_rng(2)
     found = grids(label, 1, 18, rng, pick)
-    told = {one.flag: one for one in assess(found, nobody(1, found.kind))[0]}
-    assert told["side"].pattern == pattern
+    by_flag = {entry.flag: entry for entry in assess(found, nobody(1, found.kind))[0]}
+    assert by_flag["side"].pattern == pattern
 
 
 @pytest.mark.parametrize("label", ["rank-2-of-8", "odd-one-out"])

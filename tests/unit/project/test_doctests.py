@@ -8,7 +8,8 @@ import pytest
 # The names that users import, by module.
 PUBLIC = {
     "acquisition.selectors": ("FisherSelector", "RandomSelector", "UncertaintySelector"),
-    "data.comparisons": ("Triplets", "as_triplets"),
+    "data.comparisons": ("as_triplets",),
+    "data.triplets": ("Triplets",),
     "estimators.lore": ("LORE",),
     "estimators.lore_cv": ("LORECV",),
     "learner.learner": ("Learner",),

@@ -28,7 +28,7 @@ def test_the_audit_names_the_true_rank(rank):
     found = cross_validation.audit(answers(rank), seed=0)
     assert found.rank == rank
     assert found.solution.rank == rank
-    best = min(found.evidence, key=lambda one: one.loss)
+    best = min(found.evidence, key=lambda entry: entry.loss)
     assert best.difference == 0
     assert all(one.difference >= 0 for one in found.evidence)
     assert found.below[0] > 0
@@ -95,8 +95,8 @@ def test_cold_starts_replace_warm_ones_that_are_stuck():
     begun = cross_validation.compare(triplets.take(np.arange(600)), 0, 2)
     lost = {
         part: Starts({k: np.random.default_rng(k).normal(size=z.shape)
-                      for k, z in one.penalised.items()})
-        for part, one in begun.warm.folds.items()
+                      for k, z in fold.penalised.items()})
+        for part, fold in begun.warm.folds.items()
     }  # fmt: skip
     stuck = replace(begun.warm, folds=lost)
     assert stuck.check_due(900)
@@ -109,7 +109,7 @@ def test_cold_starts_replace_warm_ones_that_are_stuck():
 def test_more_ranks_are_tried_when_the_best_is_near_the_end():
     found = cross_validation.audit(answers(4, count=2500, seed=5), seed=0, expected=0)
     assert found.rank == 4
-    assert max(one.rank for one in found.evidence) > 4
+    assert max(entry.rank for entry in found.evidence) > 4
 
 
 def test_best_temperature_recovers_the_noise():

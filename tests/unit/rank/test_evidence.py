@@ -44,7 +44,7 @@ def test_it_is_the_average_over_the_prior(items, rank, count):
     pairs, rng = as_pairs(triplets), np.random.default_rng(0)
     starts = [rng.normal(size=(items, rank)) for _ in range(20)]
     found = [map_embedding.fitted(pairs, count, noise, start, fine=True) for start in starts]
-    z, objective = min(found, key=lambda one: one[1])
+    z, objective = min(found, key=lambda finding: finding[1])
     expected = averaged(as_rows(triplets), items, rank, noise, rng)
     assert evidence.log_evidence(z, objective, as_rows(triplets), noise) == pytest.approx(
         expected, abs=0.6
@@ -96,10 +96,10 @@ def test_guesses_have_no_dimension():
 def test_a_start_that_reaches_a_lower_objective_is_used():
     triplets = answers(1, 80, seed=11)
     cold, _ = evidence.log_bayes_factors(triplets, 1)
-    told, _ = evidence.log_bayes_factors(
+    below, _ = evidence.log_bayes_factors(
         triplets, 1, [gaussian_space(ITEMS, 1, 11), np.zeros((ITEMS, 4))]
     )
-    assert told > cold + 3
+    assert below > cold + 3
 
 
 @pytest.mark.parametrize(("items", "rank"), [(ITEMS, 0), (2001, 1)])

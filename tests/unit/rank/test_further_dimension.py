@@ -12,13 +12,9 @@ from lore_active.embedding import map as map_embedding
 from lore_active.embedding.kernels import SMOOTHING
 from lore_active.embedding.pairs import as_pairs
 from lore_active.errors import InvalidParameter
-from lore_active.rank import likelihood
-from lore_active.rank.further_dimension import (
-    SamplingSettings,
-    further_dimension,
-    further_dimensions,
-    smallest_share_ruled_out,
-)
+from lore_active.rank.further_dimension import further_dimension, further_dimensions
+from lore_active.rank.sampling import likelihood
+from lore_active.rank.sampling.settings import SamplingSettings
 from lore_active.simulation.observers import ObserverNoise, simulated_answers
 from lore_active.simulation.worlds import space
 
@@ -175,18 +171,6 @@ def test_sampling_can_be_interrupted_between_points():
     triplets = answered("equal", 1, 8, 80, seed=51)
     with pytest.raises(Interrupted):
         further_dimension(triplets, map_of(triplets, 1), 0.2, 1, progress=progress)
-
-
-def test_the_sensitivity_is_the_smallest_share_from_which_all_are_ruled_out():
-    triplets = answered("equal", 1, 8, 80, seed=61)
-    embedding = map_of(triplets, 1)
-    profile = further_dimensions(triplets, embedding, (0.05, 0.2, 0.5), 1, precision=PRECISION)
-    changed = [
-        type(test)(test.share, value, 0.0, (value, value), True, value)
-        for test, value in zip(profile, (-1.0, -4.0, -6.0), strict=True)
-    ]
-    assert smallest_share_ruled_out(changed) == 0.2
-    assert smallest_share_ruled_out(changed, odds=1000.0) is None
 
 
 @pytest.mark.parametrize("shares", [(), (0.2, 0.1), (0.0,), (0.95,)])

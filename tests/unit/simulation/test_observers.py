@@ -61,11 +61,12 @@ def test_side_bias_prefers_left():
 
 def test_observers_differ_in_noise():
     shares = [
-        (one.answers(ASKED) == TRUTH).mean()
-        for one in crowd(SPACE, 12, ObserverNoise(noise=0.3, noise_spread=1.0), seed=2)
+        (observer.answers(ASKED) == TRUTH).mean()
+        for observer in crowd(SPACE, 12, ObserverNoise(noise=0.3, noise_spread=1.0), seed=2)
     ]
     alike = [
-        (one.answers(ASKED) == TRUTH).mean() for one in crowd(SPACE, 12, ObserverNoise(0.3), 2)
+        (observer.answers(ASKED) == TRUTH).mean()
+        for observer in crowd(SPACE, 12, ObserverNoise(0.3), 2)
     ]
     assert np.std(shares) > 5 * np.std(alike)
 

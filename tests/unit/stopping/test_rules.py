@@ -30,7 +30,7 @@ def audit(answers, rank=3, odds=(20.0, 6.0), **gaps):
 
 
 def said(decision, name):
-    return next(one for one in decision.criteria if one.name == name)
+    return next(criterion for criterion in decision.criteria if criterion.name == name)
 
 
 RULE = RankSettled(confidence=0.995)
@@ -46,7 +46,7 @@ def test_a_clear_case_stops_and_says_why():
     assert "in the last 5 audits" in decision.message
     assert "Answers: 500 (at least 80 needed)" in decision.message
     assert "3 vs 2 dimensions: mean advantage of 20.00 standard errors" in decision.message
-    assert all(one.passed for one in decision.criteria)
+    assert all(criterion.passed for criterion in decision.criteria)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_clear_case_stops_and_says_why():
 def test_each_criterion_alone_prevents_stopping(change, missing):
     decision = RULE.decide(replace(CLEAR, **change))
     assert not decision.stop
-    failed = {one.name: one for one in decision.criteria if not one.passed}
+    failed = {criterion.name: criterion for criterion in decision.criteria if not criterion.passed}
     assert missing in failed
     assert criteria.message(failed[missing], decision.rank) in decision.message
 

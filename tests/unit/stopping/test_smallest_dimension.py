@@ -10,7 +10,7 @@ import pytest
 from lore_active import InvalidParameter, Learner
 from lore_active.learner import snapshot
 from lore_active.rank.audit import Audit
-from lore_active.rank.further_dimension import FurtherDimension
+from lore_active.rank.bayes_factor import FurtherDimension
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import Observer
 from lore_active.simulation.run import SimulatedParticipants, simulate
@@ -41,7 +41,11 @@ CLEAR = Progress(40, 350, 40, RULED_OUT, wilson(80, 100))
 
 
 def further(progress, rule=RULE):
-    return next(one for one in rule.decide(progress).criteria if one.name == "further_dimension")
+    return next(
+        criterion
+        for criterion in rule.decide(progress).criteria
+        if criterion.name == "further_dimension"
+    )
 
 
 def test_stops_once_two_tests_together_rule_a_further_dimension_out():

@@ -101,7 +101,7 @@ def test_one_failure_does_not_spoil_its_neighbours(database):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(isinstance(one, ValueError) for one in outcomes) == 20
+    assert sum(isinstance(outcome, ValueError) for outcome in outcomes) == 20
     assert count_events(database) == 40
     kinds = database.read(lambda c: {row[0] for row in c.execute("SELECT kind FROM events")})
     assert kinds == {"kept"}

@@ -235,16 +235,16 @@ database.close()
 
 @posix
 def test_a_file_that_may_not_grow_is_an_error_of_the_disk_and_loses_nothing(tmp_path):
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path / "study.db")],
         capture_output=True,
         text=True,
         timeout=120,
     )
-    name, stored, *failure = told.stdout.splitlines()[0].split(maxsplit=2)
-    assert (name, failure) == ("DiskError", ["disk error"]), told.stderr
+    name, stored, *failure = result.stdout.splitlines()[0].split(maxsplit=2)
+    assert (name, failure) == ("DiskError", ["disk error"]), result.stderr
     assert 0 < int(stored) < 1000
-    assert told.stdout.splitlines()[1] == f"None {stored}"
+    assert result.stdout.splitlines()[1] == f"None {stored}"
 
 
 def test_a_damaged_file_is_called_that(tmp_path):
@@ -274,17 +274,17 @@ def test_a_damaged_file_is_called_that(tmp_path):
 
 def test_every_named_error_says_what_it_means_and_what_to_do():
     found = [StoreError, *subclasses(StoreError)]
-    assert len({one.name for one in found}) == len(found) >= 11
-    for one in found:
-        told = str(one.because(Path("words/study.db"), "disk I/O error"))
-        assert one.meaning in told and one.advice.replace("FOLDER", "words") in told
-        assert one.meaning.endswith(".") and one.advice.endswith(".")
+    assert len({finding.name for finding in found}) == len(found) >= 11
+    for finding in found:
+        output = str(finding.because(Path("words/study.db"), "disk I/O error"))
+        assert finding.meaning in output and finding.advice.replace("FOLDER", "words") in output
+        assert finding.meaning.endswith(".") and finding.advice.endswith(".")
 
 
 def subclasses(cls):
-    for one in cls.__subclasses__():
-        yield one
-        yield from subclasses(one)
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
 
 
 # ---- a writer that dies -------------------------------------------------------------------------
@@ -325,10 +325,10 @@ def test_errors_in_the_writer_reach_every_caller_and_it_continues(database, work
         waiting.insert(2, pool.submit(database.write, work))
         go.set()
         holding.result(20)
-        outcomes = [one.exception(20) for one in waiting]
+        outcomes = [future.exception(20) for future in waiting]
     assert outcomes[2] is not None
     stored = kinds(database).count("waits")
-    assert stored == sum(one is None for one in outcomes)
+    assert stored == sum(outcome is None for outcome in outcomes)
     database.write(add_event("last"))
     assert database.failure is None
     assert kinds(database)[-1] == "last"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from server.study.config import LIGHT_GREY
 from server.study.contrast import contrast, palette
-from tests.support.study_folders import only, small_study, told
+from tests.support.study_folders import messages_of, only, small_study
 
 STYLE = Path(__file__).parents[3] / "static" / "participant.css"
 
@@ -68,4 +68,4 @@ def test_other_colour_notations_are_refused(tmp_path, value):
 
 
 def test_capitals_will_do(tmp_path):
-    assert told(small_study(tmp_path / "words", 'trial.background = "#AABBCC"')) == []
+    assert messages_of(small_study(tmp_path / "words", 'trial.background = "#AABBCC"')) == []

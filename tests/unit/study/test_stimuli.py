@@ -16,7 +16,15 @@ from server.study.items.positions import read_positions
 from server.study.items.stimuli import natural
 from server.study.loading import InvalidStudy, check, load
 from server.study.samples import png
-from tests.support.study_folders import SOUND_FILES, image, only, riff, small_study, told, write
+from tests.support.study_folders import (
+    SOUND_FILES,
+    image,
+    messages_of,
+    only,
+    riff,
+    small_study,
+    write,
+)
 
 
 @pytest.fixture
@@ -296,7 +304,7 @@ def test_positions_come_in_the_order_of_the_items(folder):
 )
 def test_positions_that_are_wrong(folder, table, message):
     small_study(folder, 'bots.positions = "p.csv"', **{"p.csv": table})
-    messages = told(folder)
+    messages = messages_of(folder)
     assert any(message in one for one in messages), messages
     items = load(small_study(folder, "")).items
     with pytest.raises(InvalidStudy, match=r"p\.csv"):

@@ -8,8 +8,9 @@ import pytest
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.questions.kinds import Kind, kind
-from lore_active.rank.further_dimension import SamplingSettings, further_dimension
-from lore_active.rank.likelihood import (
+from lore_active.rank.further_dimension import further_dimension
+from lore_active.rank.sampling.hamiltonian import mass_diagonal
+from lore_active.rank.sampling.likelihood import (
     distance_gradient,
     likelihood,
     log_likelihood,
@@ -17,7 +18,7 @@ from lore_active.rank.likelihood import (
     state_gradient,
     workspace,
 )
-from lore_active.rank.sampling import mass_diagonal
+from lore_active.rank.sampling.settings import SamplingSettings
 from lore_active.simulation.observers import Observer, ObserverNoise, gaussian_space
 from lore_active.trials.stages import as_stages, as_trials
 

@@ -74,7 +74,7 @@ def test_the_loss_is_that_of_the_answers(label):
     fitted, value = map_embedding.fitted(stages, len(triplets), 0.1, z, fine=True)
 
     def objective(x):
-        total = sum(log_probability(x.reshape(ITEMS, 2), asked, *one) for one in given)
+        total = sum(log_probability(x.reshape(ITEMS, 2), asked, *answer) for answer in given)
         return (0.5 * 0.1 * (x**2).sum() - total) / len(triplets)
 
     assert value == pytest.approx(objective(fitted.ravel()), rel=1e-9)
@@ -146,7 +146,7 @@ def test_probabilities_are_those_of_all_orders_and_add_up(size, picked):
         value = stage_log_probability(here, picked, *arrays)
         slopes = arrays[0].copy()
         weights = np.exp(-here)
-        expected = sum(choice(weights, one) for one in permutations(range(picked)))
+        expected = sum(choice(weights, permutation) for permutation in permutations(range(picked)))
         assert value == pytest.approx(np.log(expected), abs=1e-12)
         total += np.exp(value)
         for m in range(size):

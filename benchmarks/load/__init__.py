@@ -1,0 +1,1 @@
+"""Many participants and readers of the monitor at once."""

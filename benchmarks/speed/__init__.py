@@ -1,0 +1,1 @@
+"""How long computations, pages, reports and exports take."""

@@ -1,0 +1,98 @@
+"""Bayes factors of a further dimension, by its share: what they rule out, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+from lore_active.rank.significance import MAX_FOUND
+
+# Odds from which a share counts as ruled out.
+ODDS = 20.0
+
+
+@dataclass(frozen=True)
+class FurtherDimension:
+    """Log Bayes factor of a further dimension that carries `share` of the variance.
+
+    Attributes
+    ----------
+    share : float
+        Share δ of the variance.
+    log_bayes_factor : float
+        Natural logarithm; positive for a further dimension, negative against it.
+    standard_error : float
+        Monte Carlo error; at least half of the difference between the two directions.
+    chains : tuple of float
+        The estimate of each chain: those that follow the path upwards, then the others.
+    agree : bool
+        Whether the two directions agree within their errors; also where one of them alone showed
+        that nothing is decided, so that the other was not computed.
+    integral : float
+        The same by thermodynamic integration, to verify the path; it has quadrature error.
+    """
+
+    share: float
+    log_bayes_factor: float
+    standard_error: float
+    chains: tuple[float, ...]
+    agree: bool
+    integral: float
+
+    def ruled_out(self, odds: float = ODDS) -> bool:
+        """Whether the share is ruled out: by `odds`, one standard error included."""
+        return self.agree and self.log_bayes_factor + self.standard_error <= -log(odds)
+
+    def found(self, odds: float = ODDS) -> bool:
+        """Whether a further dimension is found: by `odds`, one standard error included.
+
+        That is half of the difference between the directions at least, so that each finds it, also
+        where they disagree about how clearly.
+        """
+        return self.log_bayes_factor - self.standard_error >= log(odds)
+
+
+@dataclass(frozen=True)
+class Decisive:
+    """Which results a decision needs, so that nothing else is computed.
+
+    Parameters
+    ----------
+    share : float
+        Share of interest, which is always tested.
+    odds : float
+        Required Bayes factor.
+    """
+
+    share: float
+    odds: float = ODDS
+
+    def known(self, tests: Sequence[FurtherDimension]) -> bool:
+        """Whether larger shares than those tested would add nothing."""
+        last = tests[-1]
+        if last.share < self.share:
+            return False
+        # Whatever is larger is ruled out with it.
+        return _margin(tests) - last.standard_error >= log(self.odds) or (
+            last.share >= MAX_FOUND and any(test.found(self.odds) for test in tests)
+        )
+
+    def found(self, test: FurtherDimension) -> bool:
+        """Whether a test found a dimension of interest."""
+        of_interest = self.share <= test.share <= max(self.share, MAX_FOUND)
+        return of_interest and test.found(self.odds)
+
+    def claims(self, tests: Sequence[FurtherDimension]) -> bool:
+        """Whether tests may rule a share out, or find a dimension."""
+        return any(
+            max(test.log_bayes_factor, _margin(tests[: number + 1])) + test.standard_error
+            >= log(self.odds)
+            for number, test in enumerate(tests)
+        )
+
+
+def _margin(tests: Sequence[FurtherDimension]) -> float:
+    """By how much the last share is less probable than the best smaller one, or none."""
+    *smaller, last = (test.log_bayes_factor for test in tests)
+    return max([0.0, *smaller]) - last

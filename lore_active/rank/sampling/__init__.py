@@ -1,0 +1,1 @@
+"""Sampling of the posteriors behind the Bayes factor of a further dimension."""

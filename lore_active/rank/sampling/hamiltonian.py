@@ -1,0 +1,198 @@
+"""Hamiltonian Monte Carlo over an embedding and one further coordinate per item (Neal, 2011).
+
+Random numbers are drawn outside and passed in: the same numbers give the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lore_active.jit import kernel
+from lore_active.rank.sampling.likelihood import (
+    MAX_MARGIN,
+    Likelihood,
+    Workspace,
+    decay,
+    distance_gradient,
+    log_likelihood,
+    log_prior,
+    pair_distances,
+    scale_derivative,
+    state_gradient,
+)
+from lore_active.trials.response import stages_distance_information
+from lore_active.types import Floats
+
+# Dual averaging (Hoffman & Gelman, 2014, section 3.2.1), with their constants.
+TARGET_ACCEPTANCE = 0.8
+SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
+# Step sizes vary by this share around the adapted one, so that no orbit is periodic.
+JITTER = 0.2
+# Energy errors above this are divergences: the proposal is rejected.
+MAX_ENERGY_ERROR = 1000.0
+
+
+@kernel
+def sample(
+    model: Likelihood,
+    work: Workspace,
+    state: Floats,
+    log_slope: float,
+    scales: Floats,
+    normals: Floats,
+    uniforms: Floats,
+    warmup: int,
+    leapfrogs: int,
+    step: float,
+    out: Floats,
+) -> tuple[float, float, float]:
+    """Draw from the posterior at `scales[1]`; the state is updated in place.
+
+    Parameters
+    ----------
+    scales : array of shape (3,)
+        Scale of the further dimension at the previous, this and the next point of the path.
+    normals : array of shape (n_iterations, (r + 1) * n_items + 1)
+        Standard normal numbers, for the momenta.
+    uniforms : array of shape (n_iterations, 2)
+        Uniform numbers, for the step size and the acceptance.
+    out : array of shape (n_iterations - warmup, 5)
+        For each draw: log likelihood at the three scales, its derivative by scale², and log slope.
+
+    Returns
+    -------
+    tuple of float
+        Log slope, adapted step size, and mean acceptance probability of the draws.
+    """
+    scale = scales[1]
+    columns, items = state.shape
+    mass = np.empty((columns, items))
+    gradient = np.empty((columns, items))
+    start_gradient = np.empty((columns, items))
+    trial = np.empty((columns, items))
+    momentum = np.empty((columns, items))
+    mass_diagonal(model, state, log_slope, scale, work, mass)
+    slope_mass = 0.0
+    if model.slope_deviation > 0.0:
+        slope_mass = 1.0 / (model.slope_deviation * model.slope_deviation) + model.weight.sum() / 8
+    start_slope_gradient = state_gradient(model, state, log_slope, scale, work, start_gradient)
+    likelihood_here = log_likelihood(model, np.exp(log_slope), work)
+    here = likelihood_here + log_prior(model, state, log_slope)
+    centre = np.log(4.0 * step)
+    average_error = 0.0
+    log_average = np.log(step)
+    accepted = 0.0
+    iterations = normals.shape[0]
+    for n in range(iterations):
+        if n == warmup and warmup > 0:
+            step = np.exp(log_average)
+        length = step * (1.0 + JITTER * (2.0 * uniforms[n, 0] - 1.0))
+        kinetic = 0.0
+        for k in range(columns):
+            for a in range(items):
+                normal = normals[n, k * items + a]
+                kinetic += 0.5 * normal * normal
+                momentum[k, a] = normal * np.sqrt(mass[k, a])
+        trial[:] = state
+        gradient[:] = start_gradient
+        slope_momentum = 0.0
+        if slope_mass > 0.0:
+            normal = normals[n, items * columns]
+            kinetic += 0.5 * normal * normal
+            slope_momentum = normal * np.sqrt(slope_mass)
+        trial_slope = log_slope
+        slope_gradient = start_slope_gradient
+        for _ in range(leapfrogs):
+            for k in range(columns):
+                for a in range(items):
+                    momentum[k, a] += 0.5 * length * gradient[k, a]
+                    trial[k, a] += length * momentum[k, a] / mass[k, a]
+            if slope_mass > 0.0:
+                slope_momentum += 0.5 * length * slope_gradient
+                trial_slope += length * slope_momentum / slope_mass
+            slope_gradient = state_gradient(model, trial, trial_slope, scale, work, gradient)
+            for k in range(columns):
+                for a in range(items):
+                    momentum[k, a] += 0.5 * length * gradient[k, a]
+            if slope_mass > 0.0:
+                slope_momentum += 0.5 * length * slope_gradient
+        likelihood_there = log_likelihood(model, np.exp(trial_slope), work)
+        there = likelihood_there + log_prior(model, trial, trial_slope)
+        end = 0.0
+        for k in range(columns):
+            for a in range(items):
+                end += 0.5 * momentum[k, a] * momentum[k, a] / mass[k, a]
+        if slope_mass > 0.0:
+            end += 0.5 * slope_momentum * slope_momentum / slope_mass
+        change = there - end - here + kinetic
+        probability = 0.0
+        if change > -MAX_ENERGY_ERROR:
+            probability = min(1.0, np.exp(min(change, 0.0)))
+        if uniforms[n, 1] < probability:
+            state[:] = trial
+            start_gradient[:] = gradient
+            start_slope_gradient = slope_gradient
+            log_slope = trial_slope
+            here = there
+            likelihood_here = likelihood_there
+        if n < warmup:
+            m = n + 1.0
+            weight = 1.0 / (m + DELAY)
+            average_error = (1.0 - weight) * average_error + weight * (
+                TARGET_ACCEPTANCE - probability
+            )
+            log_step = centre - np.sqrt(m) / SHRINKAGE * average_error
+            fade = m**-DECAY
+            log_average = fade * log_step + (1.0 - fade) * log_average
+            step = np.exp(log_step)
+            continue
+        accepted += probability / (iterations - warmup)
+        slope = np.exp(log_slope)
+        for side in range(0, 3, 2):
+            if scales[side] == scale:
+                out[n - warmup, side] = likelihood_here
+                continue
+            pair_distances(model, state, scales[side], work)
+            out[n - warmup, side] = log_likelihood(model, slope, work)
+        out[n - warmup, 1] = likelihood_here
+        pair_distances(model, state, scale, work)
+        distance_gradient(model, slope, work)
+        out[n - warmup, 3] = scale_derivative(model, state, work)
+        out[n - warmup, 4] = log_slope
+    return log_slope, step, accepted
+
+
+@kernel
+def mass_diagonal(
+    model: Likelihood, state: Floats, log_slope: float, scale: float, work: Workspace, out: Floats
+) -> None:
+    """Prior precision plus the diagonal of the expected information, for each coordinate."""
+    last, items = state.shape[0] - 1, state.shape[1]
+    slope = np.exp(log_slope)
+    pair_distances(model, state, scale, work)
+    x, distance, information = work.scaled, work.distance, work.by_distance
+    information[:] = 0.0
+    if model.start.shape[0]:
+        stages_distance_information(
+            model.start, model.near, model.far, model.weight, slope, distance, information
+        )
+    for t in range(0 if model.start.shape[0] else model.near.shape[0]):
+        near = model.near[t]
+        far = model.far[t]
+        e = decay(min(abs(slope * (distance[far] - distance[near])), MAX_MARGIN))
+        w = model.weight[t] * slope * slope * e / ((1.0 + e) * (1.0 + e))
+        information[near] += w
+        information[far] += w
+    for k in range(last):
+        out[k] = model.precision[k]
+    out[last] = 1.0
+    for q in range(distance.shape[0]):
+        if information[q] > 0.0:
+            a = q // items if model.dense else model.first[q]
+            b = q % items if model.dense else model.second[q]
+            for k in range(last + 1):
+                direction = (x[k, a] - x[k, b]) / distance[q]
+                if k == last:
+                    direction *= scale
+                out[k, a] += information[q] * direction * direction
+                out[k, b] += information[q] * direction * direction

@@ -1,0 +1,1 @@
+"""What `lore-active plan` and `lore-active simulate` run."""

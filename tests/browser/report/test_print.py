@@ -1,0 +1,133 @@
+"""A report on paper: pages are filled, pictures are whole, and nothing goes beyond the margins."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from lore_active.simulation.observers import gaussian_space
+from server.clock import now
+from server.report.report import report as make_report
+from server.study.workspace import open_study
+from tests.browser.monitor.test_map import BOXES, overlapping
+from tests.browser.monitor_pages import new_page
+from tests.support.fitted_studies import pictured_study, words
+from tests.support.report_study import collected
+
+# Millimetres of the paper that are left free on every side.
+MARGIN, WIDTH, HEIGHT = 14, 210, 297
+DPI = 50
+
+
+def printed(chromium, file, folder):
+    """Every page as an array of grey values."""
+    if shutil.which("pdftoppm") is None:
+        if os.environ.get("CI"):
+            pytest.fail("pdftoppm is not installed (Debian: poppler-utils), and CI needs it.")
+        pytest.skip("PAPER NOT LOOKED AT: no pdftoppm here (Debian: apt install poppler-utils)")
+    page = new_page(chromium, viewport={"width": 1366, "height": 768})
+    page.goto(f"file://{file}")
+    expect(page.locator("body")).to_have_attribute("data-drawn", "")
+    page.pdf(path=folder / "report.pdf", prefer_css_page_size=True, print_background=True)
+    assert page.locator("html.for-paper").count() == 0, "the screen is as it was before"
+    page.context.close()
+    command = ["pdftoppm", "-gray", "-r", str(DPI), "report.pdf", "page"]
+    subprocess.run(command, cwd=folder, check=True)
+    pages = []
+    for one in sorted(folder.glob("page-*.pgm")):
+        held = one.read_bytes()
+        head = re.match(rb"P5\s+(\d+)\s+(\d+)\s+255\s", held)
+        width, height = int(head[1]), int(head[2])
+        pages.append(np.frombuffer(held, np.uint8, offset=head.end()).reshape(height, width))
+    return pages
+
+
+def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
+    desk = collected(tmp_path / "words", participants=8)
+    file = tmp_path / "report.html"
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+    desk.close()
+    pages = printed(chromium, file, tmp_path)
+    assert 4 <= len(pages) <= 12
+    for number, grey in enumerate(pages):
+        # The number of the page, in the margin below, fills nothing.
+        content = grey[: round(grey.shape[0] * (1 - MARGIN / HEIGHT))]
+        assert (grey[content.shape[0] :] < 200).any(), "the page has no number"
+        rows, columns = np.nonzero(content < 200)
+        millimetres = WIDTH / grey.shape[1]
+        assert columns.min() * millimetres >= MARGIN - 1, number
+        assert columns.max() * millimetres <= WIDTH - MARGIN + 1, number
+        if number < len(pages) - 1:
+            assert rows.max() / grey.shape[0] > 0.7, f"page {number + 1} ends too early"
+        else:
+            # How far it is filled depends on the study, but a line or two never stand alone.
+            filled = (rows.max() - rows.min()) * HEIGHT / grey.shape[0]
+            assert filled > 20, "the last page has only a line or two"
+        # No gap within a page is as high as a picture.
+        gaps = np.diff(np.unique(rows)) * HEIGHT / grey.shape[0]
+        assert gaps.max() < 35, number
+
+
+def opened(chromium, file):
+    """A report in a window, with its figures drawn."""
+    page = new_page(chromium, viewport={"width": 1366, "height": 768})
+    page.goto(f"file://{file}")
+    expect(page.locator("body")).to_have_attribute("data-drawn", "")
+    return page
+
+
+def attribute_of(selector, name):
+    """A script that lists a number of all these elements."""
+    elements = f"[...document.querySelectorAll('{selector}')]"
+    return f"{elements}.map((element) => Number(element.getAttribute('{name}')))"
+
+
+def test_figures_are_as_wide_as_the_page(chromium, tmp_path):
+    desk = collected(tmp_path / "words")
+    file = tmp_path / "report.html"
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+    desk.close()
+    page = opened(chromium, file)
+    widths = attribute_of(".plot, svg.map, svg.line", "width")
+    before = page.evaluate(widths)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    paper = page.evaluate(widths)
+    assert max(paper) <= 182 / 25.4 * 96 + 1 < max(before)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(widths) == before
+    page.context.close()
+
+
+def test_a_page_holds_three_dimensions_of_a_hundred_items(chromium, tmp_path):
+    names = [f"word number {number}" for number in range(100)]
+    folder = pictured_study(tmp_path / "hundred", words(names), gaussian_space(100, 3, 6), 5000)
+    study, database = open_study(folder, now)
+    file = tmp_path / "report.html"
+    file.write_text(make_report(database, study, now).page)
+    database.close()
+    page = opened(chromium, file)
+    heights = attribute_of(".strip svg", "height")
+    before = page.evaluate(heights)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    strips = page.evaluate(heights)
+    paper = (HEIGHT - 2 * 15) / 25.4 * 96
+    assert len(strips) == 3
+    assert max(strips) < 0.3 * paper and sum(strips) < 0.8 * paper
+    # Every name is there, in letters that can be read in print (6 points), and none covers another.
+    assert page.locator(".strip .name:not(.crowded) text").count() == 3 * 100
+    sizes = (
+        "[...document.querySelectorAll('.strip .name text')]"
+        ".map((one) => Number(one.getAttribute('font-size')))"
+    )
+    assert min(page.evaluate(sizes)) >= 8
+    for strip in page.locator(".strip").all():
+        assert overlapping(strip.evaluate(BOXES), slack=2.5) == []
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(heights) == before
+    page.context.close()
