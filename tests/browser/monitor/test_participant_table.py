@@ -70,7 +70,7 @@ def test_it_is_sorted_searched_and_stays_so_while_it_is_updated(chromium, server
     head.get_by_role("button").press("Enter")
     expect(head).to_have_attribute("aria-sort", "descending")
     assert names(page) == ["P4", "P3", "P2", "P1"]
-    page.locator("th[data-sort=left] button").click()
+    page.locator("th[data-sort=place] button").click()
     expect(head).not_to_have_attribute("aria-sort", re.compile("."))
     assert names(page)[-1] == "P4", "always left"
     search = page.get_by_label("Search")
@@ -93,7 +93,7 @@ def test_it_is_sorted_searched_and_stays_so_while_it_is_updated(chromium, server
     assert names(page) == before and len(before) == 3
     expect(search).to_be_focused()
     expect(search).to_have_value("id-")
-    expect(page.locator("th[data-sort=left]")).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("th[data-sort=place]")).to_have_attribute("aria-sort", "ascending")
     assert_sound(page)
     page.context.close()
 

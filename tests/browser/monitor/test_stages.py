@@ -58,7 +58,7 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
     expect(page.locator("#methods-text")).to_contain_text(found.methods)
     # A line, or no map at all, does not need half a page.
     if page.locator("svg.plane").count() == 0:
-        assert page.locator("#map").bounding_box()["height"] <= 560
+        assert page.locator("#map").bounding_box()["height"] <= 640
     page.context.close()
 
 
