@@ -230,7 +230,8 @@ def _accuracy(report: ReportData) -> str:
         text += (
             " The noise ceiling, estimated from how often participants gave the same answer to a "
             f"repeated question, was {percent(share['ceiling'])} (the accuracy q for which the "
-            f"observed agreement is {agreement})."
+            f"observed agreement is {agreement}). Repeated questions were random or selected; "
+            "selected ones are harder, so the ceiling of random questions alone may be higher."
         )
     return text
 

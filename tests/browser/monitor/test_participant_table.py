@@ -131,6 +131,14 @@ def test_the_drawer_shows_the_whole_session(chromium, server, crowd, scheme):
     expect(checks.filter(has_text="catch trial")).to_have_count(4)
     expect(opened.locator("#drawer-times svg[role=img]")).to_have_count(1)
     expect(opened.locator("#drawer-timeline svg[role=img]")).to_have_count(1)
+    # Eight lines of catch trials and repeats stand out from those of other answers.
+    tops = opened.locator("#drawer-timeline line").evaluate_all(
+        "lines => lines.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert sum(top <= min(tops) + 1 for top in tops) == 8 and len(tops) == 40
+    for chart in ("#drawer-times", "#drawer-timeline"):
+        empty = "one => one.clientHeight - one.firstElementChild.clientHeight"
+        assert opened.locator(chart).evaluate(empty) <= 4, chart
     opened.get_by_text("All tests").click()
     expect(opened.locator("#drawer-tests")).to_contain_text("nothing unusual")
     assert_sound(page)

@@ -19,10 +19,11 @@ from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
 from server.paths import place
 from server.report import methods, page, stimuli
-from server.report.contents import without_names
+from server.report.contents import contents, without_names
 from server.report.data import MAX_NUMBERS
 from server.report.references import cited
 from server.report.report import report as make_report
+from server.store.summaries import EventRow
 from server.study.samples import png
 from tests.support.live_server import write_study
 from tests.support.open_study import Desk
@@ -83,6 +84,22 @@ def test_it_carries_what_the_monitor_shows(desk, made):
     assert monitor["accuracy"]["message"] in text
     for criterion in monitor["stopping"]["criteria"]:
         assert criterion["message"] in text
+
+
+def test_the_log_says_in_words_what_happened_and_by_whom(made):
+    asked = {"done": 29, "median_ms": 375}
+    event = EventRow(9, 1_000, "participant", "slow_down", 4, asked)
+    found = replace(made.found, events=[*made.found.events, event])
+    rows = [(one["what"], one["by"]) for one in contents(found, made.items, False)["events"]]
+    assert rows == [
+        ("P4 excluded", "experimenter"),
+        ("Study stopped", "experimenter"),
+        # Nobody did that but a program.
+        (
+            "P4 was asked to take their time after 29 trials (median of the last ones: 0.4 s)",
+            "",
+        ),
+    ]
 
 
 def test_the_methods_have_this_studys_numbers(desk, made):
