@@ -24,7 +24,7 @@ async def signed_in(address: str) -> str:
     connection = Connection(parts.hostname or "", parts.port or 80)
     await connection.open()
     _, headers, html = await connection.request("GET", "/monitor/")
-    door = headers["set-cookie"].split(";")[0]
+    cookie = headers["set-cookie"].split(";")[0]
     found = re.search(r'name="csrf" value="([^"]+)"', html)
     assert found
     form = {"csrf": found[1], "study": "load", "password": PASSWORD}
@@ -33,7 +33,7 @@ async def signed_in(address: str) -> str:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     body = urlencode(form).encode()
     writer.write(
-        f"POST /monitor/sign-in HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {door}\r\n"
+        f"POST /monitor/sign-in HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {cookie}\r\n"
         "Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body

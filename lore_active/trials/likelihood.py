@@ -24,10 +24,10 @@ MAX_EXPONENT = 700.0
 @kernel
 def largest_stage(start: Indices) -> int:
     """Number of pairs of the largest stage."""
-    most = 0
+    largest = 0
     for s in range(start.shape[0] - 1):
-        most = max(most, start[s + 1] - start[s])
-    return most
+        largest = max(largest, start[s + 1] - start[s])
+    return largest
 
 
 @kernel
@@ -99,10 +99,10 @@ def stages_loss(
     pair_gradient: Floats,
 ) -> float:
     """Weighted loss of all stages; its gradient by pair distance goes to `pair_gradient`."""
-    most = largest_stage(start)
-    near = np.empty(most)
-    slopes = np.empty(most)
-    weights = np.empty(most)
+    largest = largest_stage(start)
+    near = np.empty(largest)
+    slopes = np.empty(largest)
+    weights = np.empty(largest)
     subsets = 1 << int(picked.max())
     g = np.empty(subsets)
     adjoint = np.empty(subsets)

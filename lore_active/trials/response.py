@@ -24,10 +24,10 @@ def stages_log_likelihood(
     distance: Floats,
 ) -> float:
     """Log probability of the stages at these distances."""
-    most = largest_stage(start)
-    near = np.empty(most)
-    slopes = np.empty(most)
-    weights = np.empty(most)
+    largest = largest_stage(start)
+    near = np.empty(largest)
+    slopes = np.empty(largest)
+    weights = np.empty(largest)
     subsets = 1 << int(picked.max())
     g = np.empty(subsets)
     adjoint = np.empty(subsets)
@@ -59,10 +59,10 @@ def stages_distance_gradient(
     out: Floats,
 ) -> float:
     """Gradient of the log likelihood by the distances; returns that by the log slope."""
-    most = largest_stage(start)
-    near = np.empty(most)
-    slopes = np.empty(most)
-    weights = np.empty(most)
+    largest = largest_stage(start)
+    near = np.empty(largest)
+    slopes = np.empty(largest)
+    weights = np.empty(largest)
     subsets = 1 << int(picked.max())
     g = np.empty(subsets)
     adjoint = np.empty(subsets)

@@ -23,7 +23,7 @@ LIKELIHOOD = (
 )
 COMPOSED = (
     "Trials were composed option by option, each time adding the option with which the trial was "
-    "expected to tell most; options could then be exchanged once. "
+    "expected to be most informative; options could then be exchanged once. "
 )
 
 

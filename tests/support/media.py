@@ -21,7 +21,7 @@ HUES = [
     (153, 112, 171),
 ]
 
-FILMING = """
+RECORDING = """
 async (colours) => {
   const films = colours.map(([red, green, blue], number) => {
     const canvas = document.createElement("canvas");
@@ -68,10 +68,10 @@ def tone(hertz: float, seconds: float = 0.25) -> bytes:
 
 
 @cache
-def films(chromium, count: int) -> list[bytes]:
-    """WebM films of a moving dot, recorded by the browser itself."""
+def videos(chromium, count: int) -> list[bytes]:
+    """WebM videos of a moving dot, recorded by the browser itself."""
     page = chromium.new_page()
-    found = page.evaluate(FILMING, [list(hue) for hue in HUES[:count]])
+    found = page.evaluate(RECORDING, [list(hue) for hue in HUES[:count]])
     page.close()
     return [base64.b64decode(finding) for finding in found]
 
@@ -92,7 +92,7 @@ def write_media_study(
     return folder
 
 
-def pictures(count: int = 5) -> dict[str, bytes]:
+def images(count: int = 5) -> dict[str, bytes]:
     """Files of one colour each: after the hues, darker ones."""
     colours = [
         [max(0, part - 45 * (at // len(HUES))) for part in HUES[at % len(HUES)]]
@@ -101,6 +101,6 @@ def pictures(count: int = 5) -> dict[str, bytes]:
     return {f"hidden-name-{at}.png": patch(*colour) for at, colour in enumerate(colours)}
 
 
-def sounds(count: int = 4) -> dict[str, bytes]:
+def audio_clips(count: int = 4) -> dict[str, bytes]:
     """Files of one tone each."""
     return {f"tone-{at}.wav": tone(330 + 70 * at) for at in range(count)}
