@@ -1,7 +1,7 @@
 """How many answers, which rank, when to stop: the learner on simulated people, many seeds.
 
-Runs are kept one a line in build/answers.jsonl, so that the benchmark can be interrupted and goes
-on where it was; the page is written from the runs that are there.
+Runs are kept one per line in build/answers.jsonl, so that the benchmark can be interrupted and
+resumed; the page is written from the runs that are there.
 
 One module, though long: a benchmark reads from its simulations to its page.
 """

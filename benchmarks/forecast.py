@@ -1,9 +1,9 @@
 """How good the forecast of a study's end is: what it said at each audit, and what followed.
 
 `--calibrate` writes what the forecast is computed with, from studies drawn at random; they are kept
-one a line in build/forecast.jsonl, so that it can be interrupted and goes on where it was. The page
-is about other studies, those of `make bench-stops`, in worlds and on seeds that the calibration has
-not seen, and about studies on real answers.
+one per line in build/forecast.jsonl, so that it can be interrupted and resumed. The page is about
+other studies, those of `make bench-stops`, in worlds and on seeds that the calibration has not
+seen, and about studies on real answers.
 
 One module, though long: a benchmark reads from its calibration to its page.
 """

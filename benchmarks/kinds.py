@@ -1,7 +1,7 @@
 """Kinds of questions: trials and seconds of participants to 95 % accuracy and to the settled rank.
 
-Studies are kept one a line in build/kinds.jsonl, so that the benchmark can be interrupted and goes
-on where it was; the page is written from the studies that are there.
+Studies are kept one per line in build/kinds.jsonl, so that the benchmark can be interrupted and
+resumed; the page is written from the studies that are there.
 """
 
 from __future__ import annotations

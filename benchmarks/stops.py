@@ -1,7 +1,7 @@
 """Where studies stop: right, too low or too high, in worlds that look like life.
 
-Studies are kept one a line in build/stops.jsonl, so that the benchmark can be interrupted and goes
-on where it was; the page is written from the studies that are there.
+Studies are kept one per line in build/stops.jsonl, so that the benchmark can be interrupted and
+resumed; the page is written from the studies that are there.
 
 One module, though long: a benchmark reads from its studies to its page.
 """
@@ -291,7 +291,7 @@ def _calibration(page: Page, studies: Sequence[Study]) -> None:
     rows.append(["**all**", len(said), wrong, f"{100 * wrong / len(said):.1f} %"])
     ever = {id(study) for study, ruled_out, there in said if there >= ruled_out}
     page.text(
-        "## Calibration of what is ruled out\n\nStatements on the way to the stop that a further "
+        "## Calibration of what is ruled out\n\nStatements before the stop that a further "
         "dimension of a certain share, or more, is ruled out (20 : 1), counted once while they do "
         "not change; wrong: the next true dimension carries at least that share."
     )

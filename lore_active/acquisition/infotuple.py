@@ -133,8 +133,8 @@ class InfoTupleSelector:
             options = np.roll(options, 1, axis=1)
         distance = np.linalg.norm(z[options] - z[other], axis=2) / state.temperature
         first, second = np.triu_indices(len(z), 1)
-        spread = float(np.linalg.norm(z[first] - z[second], axis=1).std()) / state.temperature
-        noise = spread * rng.normal(size=(DRAWS, distance.shape[1]))
+        deviation = float(np.linalg.norm(z[first] - z[second], axis=1).std()) / state.temperature
+        noise = deviation * rng.normal(size=(DRAWS, distance.shape[1]))
         return np.array(
             [
                 mutual_information(np.maximum(row + noise, 0.0), kind.pick, kind.ordered)

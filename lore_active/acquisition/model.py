@@ -35,7 +35,7 @@ NOISES: tuple[float, ...] = (0.06, 0.2)
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionModel:
-    """MAP embedding used for selection, and `wider`, the same with one dimension more.
+    """MAP embedding used for selection, and `wider`, the same with one more dimension.
 
     `accuracy` is the cross-validated accuracy on the comparisons of model-independent questions,
     `judged` the number of these questions; of kinds other than triplets, the number of triplets of
@@ -58,7 +58,7 @@ class AcquisitionModel:
 class Chosen:
     """An acquisition model, and what cross-validation found on the way.
 
-    `steps` is, by rank, the difference in held-out log-loss of one dimension more.
+    `steps` is, by rank, the difference in held-out log-loss of one more dimension.
     """
 
     acquisition: AcquisitionModel
@@ -181,7 +181,7 @@ class _HeldOut:
         return min(sorted(self.losses), key=lambda key: float(self.losses[key].mean()))
 
     def steps(self) -> dict[int, LossDifference]:
-        """By rank: log-loss difference of one dimension more, each at its best precision."""
+        """By rank: log-loss difference of one more dimension, each at its best precision."""
         best = {
             rank: min(
                 (self.losses[at, noise] for at, noise in sorted(self.losses) if at == rank),

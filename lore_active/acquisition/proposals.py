@@ -64,7 +64,7 @@ def coverage_design(
     anchors, options, taken = as_anchor.copy(), as_option.copy(), set(state.taken)
     chosen = []
     for _ in range(n):
-        rows = state.source.covering(anchors, options, taken, rng)
+        rows = state.source.coverage(anchors, options, taken, rng)
         if len(rows):
             chosen.append(Proposal(rows[0], "cover", 0.0))
             taken |= _keys(rows, state)

@@ -22,7 +22,7 @@ from lore_active.types import Floats, Indices
 CV_TOLERANCE, FINAL_TOLERANCE = 1e-5, 1e-6
 CV_ITERATIONS, FINAL_ITERATIONS = 50, 200
 # Standard deviation of a cold start relative to the prior's: coordinates grow from the centre.
-COLD_SPREAD = 0.3
+COLD_DEVIATION = 0.3
 NO_STARTS = np.empty(0, dtype=np.int32)
 
 
@@ -39,7 +39,7 @@ def fits_by_rank(
     if missing:
         seeded = np.random.default_rng(missing).normal(size=(answers.n_objects, missing))
         start = np.column_stack([start, seeded * np.sqrt(max(float((start**2).mean()), 1e-6))])
-    start = start * (COLD_SPREAD / np.sqrt(noise * (start**2).mean()))
+    start = start * (COLD_DEVIATION / np.sqrt(noise * (start**2).mean()))
     fits: dict[int, tuple[Floats, float]] = {}
     while start.shape[1] >= min_rank:
         width = start.shape[1]

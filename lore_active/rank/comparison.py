@@ -127,7 +127,7 @@ class Comparison:
         better than guessing, the reported rank is 0, or 1 if a dimension is `supported` by the
         acquisition model. `solved` fits all answers at a rank and λ; cold by default. `found` are
         ranks beyond which a further dimension was found by its Bayes factor: they are exceeded
-        unless one dimension more predicts clearly worse.
+        unless one more dimension predicts clearly worse.
         """
         best = self._reported(supported)
         chosen = self.one_standard_error(best, standard_errors)

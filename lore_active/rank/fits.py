@@ -26,7 +26,7 @@ WIDE_LAMBDA = 0.005
 WIDE_TOLERANCE = 3e-2
 RANK_TOLERANCE = 1e-2
 MAX_ITERATIONS = 150
-# Fits from warm starts go on at the next audit.
+# Fits from warm starts are continued at the next audit.
 MAX_WARM_ITERATIONS = 50
 # A cold fit is better than a warm one if its objective is lower by this share.
 MIN_GAIN = 1e-3
@@ -91,7 +91,7 @@ def warm_fits(
 
 
 def _with_one_more(pairs: Pairs, below: Solution | None) -> Floats | None:
-    """The fit below with one dimension more; None if there is none, or the loss would not fall."""
+    """The fit below with one more dimension; None if there is none, or the loss would not fall."""
     if below is None:
         return None
     direction = steepest_directions(pairs, below.embedding, SolverSettings().margin, 1)

@@ -4,7 +4,7 @@ With hundreds of thousands of answers, a small part of them compares ranks preci
 is enough. One descent follows a grid of growing λ, each fit starting from the last one: the first,
 at the smallest λ, has all the dimensions that the answers support, and the others lose them one by
 one. (The other way round the rank would be locked: a dimension at zero never returns by itself.)
-The best fit is then compared with fits of one dimension more and one dimension fewer.
+The best fit is then compared with fits of one more dimension and one dimension fewer.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _chosen(pairs: Pairs, test: Triplets, fits: list[_Fit], max_rank: int) -> _F
 
 
 def _with_one_more(pairs: Pairs, test: Triplets, lam: float, solution: Solution) -> _Fit | None:
-    """The fit with one dimension more, or None if the answers support none at this λ."""
+    """The fit with one more dimension, or None if the answers support none at this λ."""
     settings = _settings(lam)
     direction = steepest_directions(pairs, solution.embedding, settings.margin, 1)
     if direction.shape[1] == 0:

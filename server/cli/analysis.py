@@ -302,8 +302,10 @@ def compare(
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
     answers, read = _answers(path, simulated, label)
     with running(jobs, scheduler):
-        spread = jobs is not None or scheduler is not None
-        results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
+        in_parallel = jobs is not None or scheduler is not None
+        results = compared(
+            answers, wanted, folds, seconds, components, seed, _progress, in_parallel
+        )
     _done()
     summary = verdict(results)
     notes = text.notes(answers, results, summary, folds)

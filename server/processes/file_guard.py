@@ -36,7 +36,7 @@ class FileGuard:
     """Keeps the database open, and watches its files, for as long as the study is served.
 
     This way its write-ahead log stays the same file whichever processes come and go, and the data
-    can be copied even if the file is deleted. `error` is what happened to the files, if anything.
+    can be copied even if the file is deleted. `error` is what is wrong with the files, if anything.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], int], say: Callable[[str], None]) -> None:

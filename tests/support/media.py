@@ -61,9 +61,9 @@ def tone(hertz: float, seconds: float = 0.25) -> bytes:
         int(9000 * math.sin(2 * math.pi * hertz * at / rate) * math.sin(math.pi * at / count))
         for at in range(count)
     )
-    with wave.open(stream, "wb") as sound:
-        sound.setparams((1, 2, rate, count, "NONE", ""))
-        sound.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, 2, rate, count, "NONE", ""))
+        file.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
     return stream.getvalue()
 
 

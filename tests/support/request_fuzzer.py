@@ -311,7 +311,7 @@ def send(app: Flask, environ: dict[str, Any]) -> Reply:
     """One request, without a server in between that would straighten it."""
     begun: list[tuple[str, list[tuple[str, str]]]] = []
 
-    def start(status: str, headers: list[tuple[str, str]], trouble: object = None) -> Any:
+    def start(status: str, headers: list[tuple[str, str]], error: object = None) -> Any:
         begun.append((status, headers))
         return lambda data: None
 

@@ -1,4 +1,4 @@
-"""Prior answers: read from many formats, matched, counted, replayed, and taken out again."""
+"""Imported answers: read from many formats, matched, counted, replayed, and taken out again."""
 
 from __future__ import annotations
 

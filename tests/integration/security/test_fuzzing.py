@@ -123,7 +123,7 @@ def serves(server):
     return good
 
 
-def sound(heard):
+def well_formed(heard):
     assert not any(inside in heard for inside in INSIDES), heard[:500]
     for head in heard.split(b"HTTP/1.")[1:]:
         status = int(head.split(b" ", 2)[1])
@@ -190,7 +190,7 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("what", NO_REQUESTS)
 def test_malformed_bytes_get_an_error_response(server, what):
-    sound(spoken(server.port, NO_REQUESTS[what]))
+    well_formed(spoken(server.port, NO_REQUESTS[what]))
     assert serves(server)
 
 
@@ -198,7 +198,7 @@ def test_malformed_bytes_get_an_error_response(server, what):
 def test_no_second_request_hides_in_a_first(server, what):
     """Where two readers could disagree about its end, a request is refused and the line closed."""
     heard = spoken(server.port, SMUGGLED[what])
-    sound(heard)
+    well_formed(heard)
     assert b"text/css" not in heard
     assert serves(server)
 
@@ -221,7 +221,7 @@ def test_requests_with_bytes_changed(server):
                 del raw[at : at + random.randrange(1, 20)]
             else:
                 raw[at:at] = random.randbytes(random.randrange(1, 9))
-        sound(spoken(server.port, bytes(raw), wait=1.0))
+        well_formed(spoken(server.port, bytes(raw), wait=1.0))
     assert serves(server)
 
 
