@@ -1,4 +1,4 @@
-"""Small pictures, sounds and films, made on the spot."""
+"""Small images, audio clips and videos, made on the spot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HUES = [
 
 RECORDING = """
 async (colours) => {
-  const films = colours.map(([red, green, blue], number) => {
+  const videos = colours.map(([red, green, blue], number) => {
     const canvas = document.createElement("canvas");
     canvas.width = 160; canvas.height = 120;
     const pen = canvas.getContext("2d");
@@ -48,7 +48,7 @@ async (colours) => {
       recorder.stop();
     }, 500));
   });
-  return Promise.all(films);
+  return Promise.all(videos);
 }
 """
 

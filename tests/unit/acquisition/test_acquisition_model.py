@@ -26,8 +26,8 @@ def everything(triplets):
     return np.ones(len(triplets), dtype=bool)
 
 
-def chosen(triplets, most):
-    return acquisition_model.chosen(triplets, everything(triplets), 0, most)
+def chosen(triplets, max_rank):
+    return acquisition_model.chosen(triplets, everything(triplets), 0, max_rank)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
