@@ -1,7 +1,7 @@
-"""How many answers, which rank, when to stop: the learner on simulated people, many seeds.
+"""How many answers, which rank, when to stop: the learner on simulated participants, many seeds.
 
-Runs are kept one per line in build/answers.jsonl, so that the benchmark can be interrupted and
-resumed; the page is written from the runs that are there.
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
+written from the runs that are there.
 
 One module, though long: a benchmark reads from its simulations to its page.
 """
@@ -11,18 +11,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.curves import Axis, Panel, draw
-from benchmarks.tables import FOLDER, Page
+from benchmarks.runs import Runs
+from benchmarks.tables import FOLDER, Axis, Page, Panel, draw
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy
@@ -37,7 +33,7 @@ from lore_active.simulation.observers import (
 )
 from lore_active.simulation.run import SimulatedParticipants, simulate
 
-STORE = Path(__file__).parent.parent / "build" / "answers.jsonl"
+RUNS = Runs("answers", lambda one: (one["cell"], one["seed"]))
 RANDOM_ANSWERS = 2800
 # Where else random questions are fitted, for the chart; of 2,800.
 RANDOM_CURVE = (100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000, 2800)
@@ -137,11 +133,8 @@ def run(task: tuple[Cell, int]) -> dict[str, Any]:
 
 def load(seeds: int) -> list[dict[str, Any]]:
     """The runs that are there, of the first so many seeds of each condition."""
-    if not STORE.exists():
-        return []
     wanted = {(cell.name, seed) for cells, _ in PACE for cell in cells for seed in reporting(seeds)}
-    runs = [json.loads(line) for line in STORE.read_text().splitlines()]
-    return [one for one in runs if (one["cell"], one["seed"]) in wanted]
+    return [one for one in RUNS.load() if (one["cell"], one["seed"]) in wanted]
 
 
 def crossing(curve: list[list[float]], level: float) -> float:
@@ -345,11 +338,11 @@ def chart(page: Page, found: dict[Cell, list[dict[str, Any]]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--report", action="store_true", help="only write the page")
     chosen = parser.parse_args()
     runs = load(chosen.seeds)
     if not chosen.report:
-        STORE.parent.mkdir(exist_ok=True)
         done = {(one["cell"], one["seed"]) for one in runs}
         # A seed at a time, the main conditions ahead: an early end leaves a full table.
         queue = [
@@ -359,20 +352,17 @@ def main() -> None:
             for number, seed in enumerate(reporting(chosen.seeds))
         ]
         queue.sort(key=lambda one: one[:2])
-        collect((cell, seed) for _, _, cell, seed in queue if (cell.name, seed) not in done)
+        RUNS.collect(
+            run,
+            [(cell, seed) for _, _, cell, seed in queue if (cell.name, seed) not in done],
+            chosen.processes,
+            lambda one: f"{one['cell']}, seed {one['seed']}",
+        )
         runs = load(chosen.seeds)
     page = Page("answers", "Answers needed, ranks and stopping", "make bench-answers")
     report(page, runs)
     page.write()
-
-
-def collect(tasks: Iterable[tuple[Cell, int]]) -> None:
-    todo = list(tasks)
-    with Pool(os.cpu_count()) as pool, STORE.open("a") as stream:
-        for number, one in enumerate(pool.imap_unordered(run, todo), 1):
-            stream.write(json.dumps(one) + "\n")
-            stream.flush()
-            print(f"{number} of {len(todo)} runs", end="\r", flush=True)
+    RUNS.pack()
 
 
 if __name__ == "__main__":

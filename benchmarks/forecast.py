@@ -1,9 +1,9 @@
 """How good the forecast of a study's end is: what it said at each audit, and what followed.
 
-`--calibrate` writes what the forecast is computed with, from studies drawn at random; they are kept
-one per line in build/forecast.jsonl, so that it can be interrupted and resumed. The page is about
-other studies, those of `make bench-stops`, in worlds and on seeds that the calibration has not
-seen, and about studies on real answers.
+`--calibrate` writes what the forecast is computed with, from studies drawn at random; it can be
+interrupted and resumed (see `benchmarks.runs`). The page is about other studies, those of `make
+bench-stops`, in worlds and on seeds that the calibration has not seen, and about studies on real
+answers.
 
 One module, though long: a benchmark reads from its calibration to its page.
 """
@@ -11,19 +11,17 @@ One module, though long: a benchmark reads from its calibration to its page.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import stops
 from benchmarks.materials import ITEMS, MATERIALS, majority, read_materials
+from benchmarks.runs import Runs
 from benchmarks.tables import Page
 from lore_active.data.comparisons import as_triplets
 from lore_active.learner.learner import Learner
@@ -45,7 +43,7 @@ from lore_active.stopping.forecast import (
     forecast,
 )
 
-STORE = Path(__file__).parent.parent / "build" / "forecast.jsonl"
+RUNS = Runs("forecast", lambda one: one["condition"]["seed"])
 DEVELOPMENT_SEED = 40_000
 # Of studies with weak dimensions.
 STEEP_DEVELOPMENT_SEED = 45_000
@@ -150,26 +148,16 @@ def _study(condition: Condition) -> tuple[Learner, Participants, int]:
 
 def collect(conditions: Sequence[Condition], jobs: int) -> None:
     """Run what is not there yet."""
-    done = {one["condition"]["seed"] for one in stored()}
+    done = {one["condition"]["seed"] for one in RUNS.load()}
     todo = [one for one in conditions if one.seed not in done]
-    STORE.parent.mkdir(exist_ok=True)
-    with Pool(jobs) as pool, STORE.open("a") as stream:
-        for number, one in enumerate(pool.imap_unordered(run, todo), 1):
-            stream.write(json.dumps(one) + "\n")
-            stream.flush()
-            print(f"{number} of {len(todo)} studies", flush=True)
+    RUNS.collect(run, todo, jobs, lambda one: str(one["condition"]))
+    RUNS.pack()
 
 
 def kept(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
     """The studies of these conditions, as far as they are there."""
     wanted = {one.seed for one in conditions}
-    return [one for one in stored() if one["condition"]["seed"] in wanted]
-
-
-def stored() -> list[dict[str, Any]]:
-    """The studies that are there."""
-    lines = STORE.read_text().splitlines() if STORE.exists() else []
-    return [json.loads(line) for line in lines]
+    return [one for one in RUNS.load() if one["condition"]["seed"] in wanted]
 
 
 # ---- what was said, and what followed -----------------------------------------------------------
@@ -234,8 +222,7 @@ def of_stops() -> list[tuple[stops.Condition, Followed]]:
     """The studies of `make bench-stops`, as far as they are there."""
     conditions = {one.name: one for one in stops.CONDITIONS if one.rank}
     found = []
-    for line in stops.STORE.read_text().splitlines() if stops.STORE.exists() else []:
-        study = json.loads(line)
+    for study in stops.RUNS.load():
         condition = conditions.get(study["condition"])
         if condition is None or study["rule"] != stops.RULE or study["share"] is not None:
             continue

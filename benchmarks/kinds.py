@@ -1,22 +1,20 @@
 """Kinds of questions: trials and seconds of participants to 95 % accuracy and to the settled rank.
 
-Studies are kept one per line in build/kinds.jsonl, so that the benchmark can be interrupted and
-resumed; the page is written from the studies that are there.
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
+written from the studies that are there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.runs import Runs
 from benchmarks.tables import Page
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.learner import Learner
@@ -32,7 +30,7 @@ from lore_active.simulation.observers import (
 from lore_active.simulation.run import SimulatedParticipants, simulate
 from lore_active.stopping.registry import stopping_rule
 
-STORE = Path(__file__).parent.parent / "build" / "kinds.jsonl"
+RUNS = Runs("kinds", lambda study: (study["condition"], study["seed"]))
 SHARE, ACCURATE = 0.10, 0.95
 ITEMS, PARTICIPANTS, TEST_QUESTIONS = 50, 30, 3000
 # Seeds that nothing was chosen by; a study takes several.
@@ -248,12 +246,9 @@ def _selectors(page: Page, by_name: dict[str, list[Study]]) -> None:
         page.table(["kind", "selector", *map(str, POINTS)], rows)
 
 
-def load(store: Path, seeds: range) -> list[Study]:
+def load(seeds: range) -> list[Study]:
     """The studies that are there, of these seeds."""
-    if not store.exists():
-        return []
-    studies = [json.loads(line) for line in store.read_text().splitlines()]
-    return [study for study in studies if study["seed"] in seeds]
+    return [study for study in RUNS.load() if study["seed"] in seeds]
 
 
 def main() -> None:
@@ -261,8 +256,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="studies per condition")
     parser.add_argument("--only", action="append", help="only conditions whose name has this text")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--store", type=Path, default=STORE, help="file of finished studies")
-    parser.add_argument("--no-page", action="store_true", help="print the tables, write no page")
+    parser.add_argument("--report", action="store_true", help="only write the page")
     chosen = parser.parse_args()
     conditions = [
         condition
@@ -270,7 +264,7 @@ def main() -> None:
         if not chosen.only or any(text in condition.name for text in chosen.only)
     ]
     seeds = range(FIRST_SEED, FIRST_SEED + SEED_STEP * chosen.seeds, SEED_STEP)
-    done = {(study["condition"], study["seed"]) for study in load(chosen.store, seeds)}
+    done = {(study["condition"], study["seed"]) for study in load(seeds)}
     # A seed at a time: an early end leaves a table of all conditions.
     tasks = [
         (condition, seed)
@@ -278,16 +272,17 @@ def main() -> None:
         for condition in conditions
         if (condition.name, seed) not in done
     ]
-    chosen.store.parent.mkdir(parents=True, exist_ok=True)
-    with Pool(chosen.processes) as pool, chosen.store.open("a", encoding="utf-8") as out:
-        for study in pool.imap_unordered(simulated, tasks):
-            out.write(json.dumps(study) + "\n")
-            out.flush()
-            print(study["condition"], study["seed"], study["settled_at"], study["seconds"], "s")
+    if not chosen.report:
+        RUNS.collect(simulated, tasks, chosen.processes, _line)
     page = Page("kinds", "Kinds of questions", "make bench-kinds")
-    report(page, load(chosen.store, seeds))
-    if not chosen.no_page:
-        page.write()
+    report(page, load(seeds))
+    page.write()
+    RUNS.pack()
+
+
+def _line(study: Study) -> str:
+    settled = f"settled at {study['settled_at']}" if study["settled_at"] else "not settled"
+    return f"{study['condition']}, seed {study['seed']}: {settled}, {study['seconds']:.0f} s"
 
 
 if __name__ == "__main__":

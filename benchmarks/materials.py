@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from math import log
-from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.runs import Runs
 from benchmarks.tables import Page
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.data.comparisons import as_triplets
@@ -34,7 +32,6 @@ from lore_active.simulation.run import LoggedParticipants, simulate
 from lore_active.stopping.sensitivity import evidence_against
 
 MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials.csv.gz"
-STORE = Path(__file__).parent.parent / "build" / "materials.jsonl"
 ITEMS = 100
 # Prior precision of the MAP embeddings of all answers, and what they are tested for.
 PRECISION, MAX_RANK, FULL_SHARES = 0.06, 6, (0.025, 0.05, 0.075, 0.10, 0.14, 0.20)
@@ -123,6 +120,9 @@ def run(study: Study) -> dict[str, Any]:
 def study_of(run: dict[str, Any]) -> Study:
     """Which study a kept run is of."""
     return Study(run["selector"], run["seed"], run.get("turned", 0.0))
+
+
+RUNS = Runs("materials", study_of)
 
 
 def accuracy_at(audits: list[list[float]], answers: int) -> float:
@@ -240,32 +240,26 @@ def stops(runs: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--report", action="store_true", help="only write the page")
     chosen = parser.parse_args()
     page = Page("materials", "Active selection on human answers: Materials", "make bench-materials")
     if not MATERIALS.exists():
         page.text("Not measured: the data file is not on this machine.")
         return
-    STORE.parent.mkdir(exist_ok=True)
     wanted = [
         Study(selector, seed, turned)
         for turned in (0.0, NOISY)
         for seed in range(FIRST_SEED, FIRST_SEED + chosen.seeds)
         for selector in ("fisher", "random")
     ]
-    lines = STORE.read_text().splitlines() if STORE.exists() else []
-    runs = [one for one in map(json.loads, lines) if study_of(one) in wanted]
-    done = set(map(study_of, runs))
+    done = set(map(study_of, RUNS.load()))
     tasks = [one for one in wanted if one not in done]
     if not chosen.report:
-        with Pool(os.cpu_count()) as pool, STORE.open("a") as stream:
-            for number, one in enumerate(pool.imap_unordered(run, tasks), 1):
-                stream.write(json.dumps(one) + "\n")
-                stream.flush()
-                runs.append(one)
-                print(f"{number} of {len(tasks)} runs", end="\r", flush=True)
-    report(page, runs)
+        RUNS.collect(run, tasks, chosen.processes, lambda one: str(study_of(one)))
+    report(page, [one for one in RUNS.load() if study_of(one) in wanted])
     page.write()
+    RUNS.pack()
 
 
 if __name__ == "__main__":

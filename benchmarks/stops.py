@@ -1,7 +1,7 @@
 """Where studies stop: right, too low or too high, in worlds that look like life.
 
-Studies are kept one per line in build/stops.jsonl, so that the benchmark can be interrupted and
-resumed; the page is written from the studies that are there.
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
+written from the studies that are there.
 
 One module, though long: a benchmark reads from its studies to its page.
 """
@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.runs import Runs
 from benchmarks.tables import Page
 from lore_active.learner.learner import Learner
 from lore_active.simulation import worlds
@@ -34,7 +32,9 @@ from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.registry import stopping_rule
 from lore_active.stopping.sensitivity import DEFAULT_SHARE, share_of_interest
 
-STORE = Path(__file__).parent.parent / "build" / "stops.jsonl"
+RUNS = Runs(
+    "stops", lambda study: (study["condition"], study["seed"], study["rule"], study["share"])
+)
 RULE = "smallest_dimension"
 # Seeds that nothing was chosen by; a study takes several.
 FIRST_SEED, SEED_STEP = 64_000, 10
@@ -291,7 +291,7 @@ def _calibration(page: Page, studies: Sequence[Study]) -> None:
     rows.append(["**all**", len(said), wrong, f"{100 * wrong / len(said):.1f} %"])
     ever = {id(study) for study, ruled_out, there in said if there >= ruled_out}
     page.text(
-        "## Calibration of what is ruled out\n\nStatements before the stop that a further "
+        "## Calibration of what is ruled out\n\nStatements on the way to the stop that a further "
         "dimension of a certain share, or more, is ruled out (20 : 1), counted once while they do "
         "not change; wrong: the next true dimension carries at least that share."
     )
@@ -311,14 +311,11 @@ def _calibration(page: Page, studies: Sequence[Study]) -> None:
         )
 
 
-def load(store: Path, seeds: range, rule: str, share: float | None) -> list[Study]:
+def load(seeds: range, rule: str = RULE, share: float | None = None) -> list[Study]:
     """The studies that are there, of these seeds and this rule."""
-    if not store.exists():
-        return []
-    studies = [json.loads(line) for line in store.read_text().splitlines()]
     return [
         study
-        for study in studies
+        for study in RUNS.load()
         if study["seed"] in seeds and (study["rule"], study["share"]) == (rule, share)
     ]
 
@@ -330,7 +327,6 @@ def main() -> None:
     parser.add_argument("--rule", default=RULE, help="stopping rule")
     parser.add_argument("--share", type=float, help="smallest dimension of interest")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--store", type=Path, default=STORE, help="file of finished studies")
     parser.add_argument("--report", action="store_true", help="only write the page")
     parser.add_argument("--list", action="store_true", help="only print the conditions")
     chosen = parser.parse_args()
@@ -342,41 +338,39 @@ def main() -> None:
     if chosen.list:
         print("\n".join(condition.name for condition in conditions))
         return
-    seeds = range(FIRST_SEED, FIRST_SEED + SEED_STEP * chosen.seeds, SEED_STEP)
-    known = load(chosen.store, seeds, chosen.rule, chosen.share)
+    seeds = reporting(chosen.seeds)
+    known = load(seeds, chosen.rule, chosen.share)
     if not chosen.report:
         done = {(study["condition"], study["seed"]) for study in known}
         # A seed at a time: an early end leaves a table of all conditions.
-        collect(
+        RUNS.collect(
+            simulated,
             [
                 (condition, seed, chosen.rule, chosen.share)
                 for seed in seeds
                 for condition in conditions
                 if (condition.name, seed) not in done
             ],
-            chosen.store,
             chosen.processes,
+            _line,
         )
-        known = load(chosen.store, seeds, chosen.rule, chosen.share)
+        known = load(seeds, chosen.rule, chosen.share)
     page = Page("stops", "Where studies stop", "make bench-stops")
     report(page, known, chosen.share)
     page.write()
+    RUNS.pack()
 
 
-def collect(
-    tasks: Sequence[tuple[Condition, int, str, float | None]], store: Path, processes: int
-) -> None:
-    """Simulate studies, each stored as soon as it is finished."""
-    store.parent.mkdir(parents=True, exist_ok=True)
-    with Pool(processes) as pool, store.open("a") as stream:
-        for number, study in enumerate(pool.imap_unordered(simulated, tasks), 1):
-            stream.write(json.dumps(study) + "\n")
-            stream.flush()
-            print(
-                f"{number} of {len(tasks)}: {study['condition']}, seed {study['seed']}: "
-                f"{outcome(study)}, {study['answers']:,} answers, {study['seconds']:.0f} s",
-                flush=True,
-            )
+def reporting(count: int) -> range:
+    """The first so many reporting seeds."""
+    return range(FIRST_SEED, FIRST_SEED + SEED_STEP * count, SEED_STEP)
+
+
+def _line(study: Study) -> str:
+    return (
+        f"{study['condition']}, seed {study['seed']}: {outcome(study)}, "
+        f"{study['answers']:,} answers, {study['seconds']:.0f} s"
+    )
 
 
 if __name__ == "__main__":
