@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from lore_active.wording import many
 from server.store.database import Database
 from server.store.recovery import backups, copies
 from server.store.sqlite.connection import Connection, create_private, read_only
@@ -83,9 +84,9 @@ def refuse_ahead(database: Database) -> None:
             continue
         if more:
             raise RescueAhead(
-                f"{path} contains {more} answers that {database.path} lacks: the file was replaced "
-                f"while the server was running. Run `lore-active recover {database.path.parent}` "
-                "to combine both; if you do not want those answers, move that copy elsewhere."
+                f"{path} contains {many(more, 'answer')} that {database.path} lacks: the file was "
+                "replaced while the server was running. Run `lore-active recover "
+                f"{database.path.parent}` to combine both; if you do not want those answers, move that copy elsewhere."
             )
 
 
