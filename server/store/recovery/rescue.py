@@ -86,7 +86,8 @@ def refuse_ahead(database: Database) -> None:
             raise RescueAhead(
                 f"{path} contains {many(more, 'answer')} that {database.path} lacks: the file was "
                 "replaced while the server was running. Run `lore-active recover "
-                f"{database.path.parent}` to combine both; if you do not want those answers, move that copy elsewhere."
+                f"{database.path.parent}` to combine both; if you do not want those answers, move "
+                "that copy elsewhere."
             )
 
 
