@@ -1,6 +1,6 @@
 """Kinds of questions: trials and seconds of participants to 95 % accuracy and to the settled rank.
 
-The benchmark can be interrupted and goes on where it was (see `benchmarks.runs`); the page is
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
 written from the studies that are there.
 """
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lore_active.wording import many
 from server.status.counting import AnswerCounts
 
 _ROLES = {
@@ -150,7 +151,7 @@ def simulated_note(counts: AnswerCounts) -> str:
     """Say whether data are simulated, for readers of the files; empty if none are."""
     if counts.simulated_left_out:
         return (
-            f"{counts.simulated_left_out:,} answers of simulated participants (bots) do not "
+            f"{many(counts.simulated_left_out, 'answer')} of simulated participants (bots) do not "
             "count, and are left out unless the export was made with --simulated."
         )
     if counts.simulated:

@@ -83,7 +83,7 @@ def answer(page: Page, button: str, **fields: str) -> None:
     expect(dialog).to_have_count(0)
 
 
-def assert_sound(page: Page) -> None:
+def assert_valid_page(page: Page) -> None:
     """Nothing was blocked, nothing broke, and axe has nothing to say."""
     assert page.evaluate("window.violations") == []
     assert not page.errors, page.errors

@@ -103,36 +103,36 @@ def test_the_log_says_in_words_what_happened_and_by_whom(made):
 
 
 def test_the_methods_have_this_studys_numbers(desk, made):
-    words = dict(methods.paragraphs(made.data))
+    section = dict(methods.paragraphs(made.data))
     count = desk.rows("SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
                       "WHERE purpose <> 'practice'")[0][0]  # fmt: skip
     assert count == 200
-    assert "4 people opened the study: 4 completed their session." in words["Participants"]
-    assert "4 participants gave 200 answers" in words["Participants"]
+    assert "4 people opened the study: 4 completed their session." in section["Participants"]
+    assert "4 participants gave 200 answers" in section["Participants"]
     assert (
         "1 participant was excluded by the experimenter, and their 50 answers"
-        in (words["Participants"])
+        in (section["Participants"])
     )
-    assert "12 items (text)" in words["Procedure"]
-    assert QUESTION in words["Procedure"]
+    assert "12 items (text)" in section["Procedure"]
+    assert QUESTION in section["Procedure"]
     for purpose, many in desk.rows(
         "SELECT purpose, count(*) FROM answers a JOIN queries q ON q.id = a.query "
         "WHERE purpose <> 'practice' GROUP BY purpose"
     ):
-        assert f"{many} ({many / 2:.1f} %) were to questions" in words["Procedure"], purpose
+        assert f"{many} ({many / 2:.1f} %) were to questions" in section["Procedure"], purpose
     (fitted,) = desk.rows("SELECT answers FROM models ORDER BY version DESC LIMIT 1")[0]
-    assert f"fitted to {fitted} answers" in words["Model and number of dimensions"]
-    assert "at least 48 answers" in words["Stopping rule"]
-    assert "confidence of 0.975" in words["Stopping rule"]
-    assert "The experimenter ended collection after 200 answers" in words["Outcome"]
+    assert f"fitted to {fitted} answers" in section["Model and number of dimensions"]
+    assert "at least 48 answers" in section["Stopping rule"]
+    assert "confidence of 0.975" in section["Stopping rule"]
+    assert "The experimenter ended collection after 200 answers" in section["Outcome"]
     share = made.data.shown["accuracy"]
-    assert f"{100 * share['value']:.1f} % were predicted correctly" in words["Outcome"]
+    assert f"{100 * share['value']:.1f} % were predicted correctly" in section["Outcome"]
     assert (
-        f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
+        f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in section["Outcome"]
     )
-    assert "seed 3" in words["Software"]
+    assert "seed 3" in section["Software"]
     assert re.search(
-        r"lore-active \S+, Python \S+, NumPy \S+, SciPy \S+ and numba", words["Software"]
+        r"lore-active \S+, Python \S+, NumPy \S+, SciPy \S+ and numba", section["Software"]
     )
 
 
@@ -142,8 +142,8 @@ def test_the_methods_state_the_audits_that_the_rule_needs(made):
     for rule, audits in (("rank_settled", 5), ("smallest_dimension", 3)):
         shown = made.data.shown | {"stopping": {"criteria": []}}
         summary = replace(made.data.summary, rule=rule)
-        words = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
-        assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
+        section = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
+        assert f"had been the same in {audits} consecutive audits" in section["Stopping rule"]
 
 
 @pytest.mark.parametrize(
