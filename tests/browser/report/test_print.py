@@ -18,7 +18,9 @@ from server.study.workspace import open_study
 from tests.browser.monitor.test_map import BOXES, overlapping
 from tests.browser.monitor_pages import new_page
 from tests.support.fitted_studies import pictured_study, words
+from tests.support.open_study import Desk
 from tests.support.report_study import collected
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 # Millimetres of the paper that are left free on every side.
 MARGIN, WIDTH, HEIGHT = 14, 210, 297
@@ -101,6 +103,42 @@ def test_figures_are_as_wide_as_the_page(chromium, tmp_path):
     assert max(paper) <= 182 / 25.4 * 96 + 1 < max(before)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(widths) == before
+    page.context.close()
+
+
+# Lines of text in each cell with a number.
+LINES = """[...document.querySelectorAll('.everybody td.number')].map((cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return new Set([...text.getClientRects()].map((box) => Math.round(box.top))).size;
+})"""
+TIMES = """[...document.querySelectorAll('#collected-chart text')]
+  .filter((label) => /^\\d+:/.test(label.textContent))"""
+
+
+def test_short_studies_have_readable_times_and_numbers_in_one_line(chromium, tmp_path):
+    desk = Desk(tmp_path / "words", "[session]\ntrials = 20\npractice = 0\n")
+    space = gaussian_space(12, 2, 5)
+    crowd = [
+        SimulatedParticipant(desk.service, space, seed, rt_ms=500.0, wait=desk.wait)
+        for seed in (1, 2, 3)
+    ]
+    for _ in take_turns(crowd):
+        pass
+    file = tmp_path / "report.html"
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+    desk.close()
+    page = opened(chromium, file)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert set(page.evaluate(LINES)) == {1}
+    times = page.evaluate(f"{TIMES}.map((label) => label.textContent)")
+    assert len(times) >= 2 and len(set(times)) == len(times), "each time is another one"
+    boxes = page.evaluate(
+        f"{TIMES}.map((label) => label.getBoundingClientRect())"
+        ".map((box) => [box.left, box.top, box.right, box.bottom])"
+    )
+    assert overlapping(boxes) == []
     page.context.close()
 
 
