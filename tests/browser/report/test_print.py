@@ -14,6 +14,9 @@ from playwright.sync_api import expect
 from lore_active.simulation.observers import gaussian_space
 from server.clock import now
 from server.report.report import report as make_report
+from server.store import collection
+from server.study.items.positions import read_positions
+from server.study.samples.template import write_study as write_sample
 from server.study.workspace import open_study
 from tests.browser.monitor.test_map import BOXES, overlapping
 from tests.browser.monitor_pages import new_page
@@ -50,11 +53,38 @@ def printed(chromium, file, folder):
     return pages
 
 
-def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
-    desk = collected(tmp_path / "words", participants=8)
-    file = tmp_path / "report.html"
-    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+def of_people(folder):
+    """A report of a small study that was stopped by hand."""
+    desk = collected(folder / "words", participants=8)
+    page = make_report(desk.database, desk.study, desk.clock).page
     desk.close()
+    return page
+
+
+def rehearsed(folder):
+    """A report of images that simulated participants compared until the rule was met."""
+    write_sample(folder / "colours", "colours", 1)
+    desk = Desk(folder / "colours")
+    worker = desk.worker()
+    space = read_positions(desk.folder / "positions.csv", desk.study.items)
+    for first in range(1, 60, 5):
+        crowd = [
+            SimulatedParticipant(desk.service, space, seed, simulated=True, wait=desk.wait)
+            for seed in range(first, first + 5)
+        ]
+        for _ in take_turns(crowd, worker.turn, every=12):
+            pass
+        if desk.database.read(collection.simulated_stopped):
+            break
+    page = make_report(desk.database, desk.study, desk.clock).page
+    desk.close()
+    return page
+
+
+@pytest.mark.parametrize("made", [of_people, rehearsed])
+def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path, made):
+    file = tmp_path / "report.html"
+    file.write_text(made(tmp_path))
     pages = printed(chromium, file, tmp_path)
     assert 4 <= len(pages) <= 12
     for number, grey in enumerate(pages):
