@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.monitor_pages import assert_sound, confirm, monitor, new_page
+from tests.browser.monitor_pages import assert_valid_page, confirm, monitor, new_page
 from tests.support.experimenter_client import guarded_study
 
 TOML = (
@@ -23,7 +23,7 @@ def server(serve, tmp_path):
 def desk(chromium, server):
     page = monitor(chromium, server.address, "words")
     yield page
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 

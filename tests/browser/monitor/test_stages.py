@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from lore_active.stopping.stages import STAGES
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
+from tests.browser.monitor_pages import assert_valid_page, monitor, new_page, wait_for
 from tests.support.experimenter_client import PASSWORD
 from tests.support.study_stages import BUILDERS, said
 
@@ -72,7 +72,7 @@ def assert_shows(page, stage, found):
     assert "best" not in caption
     if stage.criteria and not stage.has_rank:
         assert "compared with guessing" in caption
-    assert_sound(page)
+    assert_valid_page(page)
 
 
 def bottom_of(page, selector):
@@ -82,6 +82,6 @@ def bottom_of(page, selector):
 
 def _rank(found):
     names = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
-    # Where the number wavers, the newest is one of those named.
+    # Where the number varies, the newest is one of those named.
     return re.compile("|".join(names[match] for match in re.findall(r"\w+", found.methods.lower())
                                if match in names))  # fmt: skip

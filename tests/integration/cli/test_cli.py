@@ -36,6 +36,8 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     assert set(result) == {
         "n_objects",
         "n_triplets",
+        "n_trials",
+        "reading",
         "rank",
         "lambda",
         "objective",
@@ -55,7 +57,8 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     assert [row["rank"] for row in result["evidence"]][:3] == [0, 1, 2]
     assert result["further"] == result["warnings"] == []
     assert result["n_objects"] == 25
-    assert result["n_triplets"] == 1500
+    assert result["n_triplets"] == result["n_trials"] == 1500
+    assert result["reading"] == ""
     assert result["converged"] is True
     assert len(result["singular_values"]) == result["rank"]
     assert output.stderr == ""
@@ -148,7 +151,7 @@ def test_simulate_prints_a_line_per_audit_and_a_summary():
     assert audits
     for audit in audits:
         assert {"answers", "rank", "lambda", "accuracy", "prequential_accuracy"} <= set(audit)
-        assert audit["decision"] in ("stop", "go on")
+        assert audit["decision"] in ("stop", "continue")
     assert summary["summary"] is True
     assert summary["true_rank"] == 2
     assert {"stopped_at", "rank", "accuracy", "refit_seconds"} <= set(summary)

@@ -48,7 +48,7 @@ GROWTH = 1.08
 
 
 def a_study(seed: int) -> Followed:
-    """Evidence that grows with the answers and wavers; it stops when all of it is met."""
+    """Evidence that grows with the answers, up and down; it stops when all of it is met."""
     rng = np.random.default_rng(seed)
     needed = int(rng.uniform(300, 3000))
     audits, answers = [], 60
