@@ -91,7 +91,7 @@ def test_the_automatic_return(window, serve, tmp_path, stays):
         walk.page.wait_for_timeout(6000)
         assert "/s/words/p/" in walk.page.url
     else:
-        expect(walk.page.locator(".returning span")).to_contain_text("in 3 seconds")
+        expect(walk.page.locator(".returning span")).to_contain_text("in 3 s")
         # Not again every second.
         expect(walk.page.locator("#announcement")).to_have_text(said)
         walk.page.wait_for_url("https://recruiter.example/done?who=me")
