@@ -17,6 +17,7 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
 from lore_active.simulation.observers import ObserverNoise
+from lore_active.warmup import warm
 from server.auth.passwords import set_password
 from server.learning.worker import Worker
 from server.report.report import report as make_report
@@ -125,6 +126,8 @@ def picture_of_report(browser: Browser, server: LiveServer, out: Path) -> None:
 def main(out: Path) -> None:
     """Run the study and take pictures at the start, half way, and when it has stopped."""
     out.mkdir(parents=True, exist_ok=True)
+    # Audits that wait for a compiler would be rare, and the study would not come to its end.
+    warm()
     folder = Path(tempfile.mkdtemp()) / "colours"
     write_study(folder, "colours", 5)
     set_password(folder, PASSWORD)
@@ -138,7 +141,7 @@ def main(out: Path) -> None:
                 executable_path=find_chromium(), args=["--no-sandbox"]
             )
             excluded = False
-            stages = {30: "1-start", 180: "2-half-way"}
+            stages = {30: "1-start", 400: "2-half-way"}
             for answers in collecting(server, clock, worker):
                 if answers in stages:
                     worker.turn()

@@ -71,6 +71,7 @@ class StudySummary:
     backup_at: int | None = None
     simulated_stopped: bool = False
     rehearsal: dict[str, Any] | None = None
+    is_full: bool = False
 
     @property
     def by_rule(self) -> bool:
@@ -134,6 +135,7 @@ def where(summary: StudySummary, verdict: Verdict, share: dict[str, Any]) -> dic
     coming = ahead(decision, state, counts, summary.history.audited, summary.items, summary.crowd)
     return {
         "status": state.status,
+        "full": summary.is_full,
         "reason": "" if summary.by_rule else state.reason,
         "by_rule": summary.by_rule,
         "begun": bool(summary.participants),

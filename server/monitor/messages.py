@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from lore_active.questions.kinds import TRIPLET, Kind
@@ -162,7 +163,9 @@ def sensitivity(known: Sensitivity | None, tested: bool) -> dict[str, Any] | Non
     if known.ruled_out is None:
         return shown
     odds = f"{known.odds:.3g} : 1"
-    note = f"{odds}, {goal}" if known.ruled_out > (known.smallest or 0.0) else f"{odds}, goal met"
+    # What is ruled out is in whole per cent; 11 % meets a goal of 3 divided by 28 items.
+    met = known.ruled_out <= ceil(100.0 * (known.smallest or 0.0)) / 100.0
+    note = f"{odds}, goal met" if met else f"{odds}, {goal}"
     return shown | {"figure": f"≥ {percent(known.ruled_out)}", "unit": "ruled out", "note": note}
 
 

@@ -12,6 +12,7 @@ from server.monitor.history import History
 from server.monitor.map import damage, placed
 from server.monitor.participants import Rows, details, quartiles
 from server.monitor.quality import Predictor, Qualities
+from server.status.contents import openness
 from server.status.counting import CountsByGroup, counting, participant_counts, simulated_left_out
 from server.store import collection, heartbeat, models, sessions, summaries
 from server.store.database import Connection, Database
@@ -100,6 +101,7 @@ class Reader:
             backup_at=max(map(backups.made_at, backups.every(self.study.folder)), default=None),
             simulated_stopped=collection.simulated_stopped(c),
             rehearsal=collection.last_event(c, collection.REHEARSAL),
+            is_full=openness(c, self.study, now) == "full",
         )
 
     def session(self, c: Connection, number: int, with_names: bool) -> dict[str, Any] | None:

@@ -67,7 +67,7 @@ class Texts(Struct, forbid_unknown_fields=True, frozen=True):
         "yourself."
     )
     redirect: str = "Return to the recruitment site"
-    returning: str = "You will return to the recruitment site in {seconds} seconds."
+    returning: str = "You will return to the recruitment site in {seconds} s."
     stay: str = "Stay on this page"
     debrief_title: str = "What this study is about"
     debrief: str = ""

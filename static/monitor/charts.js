@@ -28,7 +28,7 @@ export function draw(place, description, data, options) {
     width,
     height,
     marginLeft: 48,
-    marginRight: 14,
+    marginRight: 20,
     marginTop: MARGIN.top,
     marginBottom: MARGIN.bottom,
     style: { fontSize: "12px", fontFamily: "inherit", background: "transparent", color: "inherit", overflow: "visible" },

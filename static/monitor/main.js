@@ -69,9 +69,9 @@ function simulated([title, ...sentences]) {
 function where(data) {
   simulated(data.banner);
   const status = byId("status");
-  const name = data.status === "paused" && !data.begun ? "not started" : data.status;
+  const name = data.status === "paused" && !data.begun ? "not started" : data.full ? "running, full" : data.status;
   say(status, name);
-  status.className = `pill ${data.status}`;
+  status.className = `pill ${data.full ? "paused" : data.status}`;
   say(byId("headline"), data.headline);
   say(byId("explanation"), data.explanation);
   say(byId("predicted"), data.predicted);

@@ -105,7 +105,7 @@ function labelled(rows, width, height, key) {
   let best = null;
   if (same || (view.best && view.moving)) {
     best = styled(rows, view.best.n, ...inside, rows.map((row) => view.offsets.get(row.i)));
-    if (!view.moving && best.missing > view.best.missing) best = null;
+    if (!view.moving && (best.missing > view.best.missing || best.shift > Math.max(1.2 * MAX_SHIFT, view.best.shift))) best = null;
   }
   best ??= search(rows, ...inside);
   Object.assign(view, { key, places, best });
@@ -136,7 +136,7 @@ export function draw(place, { data, points, items, a, b, principal, chosen, poin
   const rows = points.map((point, i) => ({ i, item: items[i], x: x(point[0]), y: y(point[1]), shape: shapes[i] }));
   const visible = rows.filter((row) => row.x > MARGIN.left && row.x < width - 4 && row.y > 4 && row.y < height - MARGIN.bottom);
   const { boxes, offsets, missing } = visible.length
-    ? labelled(visible, width, height, `${width} ${height} ${a} ${b} ${zoom.k} ${shapesKnown()} ${items.length}`)
+    ? labelled(visible, width, height, `${width} ${height} ${a} ${b} ${frame.unit} ${zoom.k} ${shapesKnown()} ${items.length}`)
     : { boxes: [], offsets: [], missing: 0 };
   view.offsets = new Map(visible.map((row, n) => [row.i, offsets[n]]));
   visible.forEach((row, n) => Object.assign(row, { box: boxes[n], aside: [(row.x + boxes[n].w + 10 > width ? -1 : 1) * (boxes[n].w / 2 + 6), 0], offset: offsets[n], end: offsets[n] && leader(offsets[n], boxes[n].w, boxes[n].h) }));

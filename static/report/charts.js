@@ -4,6 +4,7 @@
 import { draw, grid, percent, scale } from "../monitor/charts.js";
 import { count, plural } from "../monitor/format.js";
 
+const TIME_WIDTH = 130; // pixels of a label on the time axis, with the space around it
 const MINUTE_MS = 60000;
 const DAY_MS = 86400000;
 const EVENTS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "reopened", start: "started", exclude: "excluded", restore: "restored" };
@@ -14,9 +15,9 @@ export function collected(place, data) {
   const description = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
   const span = rows.length ? rows.at(-1).at - rows[0].at : 0;
   const format = span < 5 * MINUTE_MS ? "%H:%M:%S" : span < 2 * DAY_MS ? "%H:%M" : "%-d %b";
-  draw(place, description, rows.length ? data : null, () => ({
+  draw(place, description, rows.length ? data : null, (width) => ({
     marginRight: 24,
-    x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(format) },
+    x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: Math.max(2, Math.floor(width / TIME_WIDTH)), tickSize: 0, tickFormat: d3.utcFormat(format) },
     y: scale("answers collected", { zero: true, nice: true }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),

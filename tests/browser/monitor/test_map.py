@@ -150,7 +150,7 @@ def test_images_do_not_cover_each_other_and_keep_a_mark(chromium, server):
         "(place) => [...place.querySelectorAll('.pin circle')]"
         ".map((one) => getComputedStyle(one).display !== 'none')"
     )
-    assert moved.any()
+    assert moved.any() and mean_shift(page) <= 0.5
     np.testing.assert_array_equal(pins, moved)
     page.context.close()
 
@@ -209,7 +209,19 @@ def test_uncertainty_is_shown_of_what_is_pointed_at_chosen_or_all(chromium, serv
               || r.bottom > frame.bottom; }).length }"""
     )
     assert cut == 0
+    # The ellipses need room, so the map is drawn smaller; so are its images, instead of far away.
+    assert mean_shift(page) <= 0.5
     page.context.close()
+
+
+def mean_shift(page):
+    """Mean distance of images from their marks, as a share of their size."""
+    place, frame = page.locator("#map-chart"), frame_of(page, "svg.map")
+    boxes, marks = np.array(place.evaluate(BOXES)), place.evaluate(MARKS)
+    middles = (boxes[:, :2] + boxes[:, 2:]) / 2 - frame[:2]
+    sizes = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
+    xy = np.array([marks[str(i)] for i in range(len(boxes))])
+    return float(np.mean(np.hypot(*(middles - xy).T) / sizes))
 
 
 def test_the_map_is_walked_with_keys(chromium, server):

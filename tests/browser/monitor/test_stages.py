@@ -43,6 +43,8 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
         expect(tools).to_be_visible(visible=stage.has_rank)
     for card in ("#dimensions", "#map"):
         assert bottom_of(page, card) <= 768, "the first screen has headline, evidence and map"
+    full = {True: "running, full", False: "stopped" if stage.name in ENDED else "running"}
+    expect(page.locator("#status")).to_have_text(full[stage.name == "budget spent"])
     if stage.name in ENDED:
         expect(page.locator("#pace")).to_have_text("–")
         expect(page.locator("#spark")).to_have_text("")

@@ -80,7 +80,7 @@ def test_the_automatic_return(window, serve, tmp_path, stays):
     ))  # fmt: skip
     walk = Walk(context, f"{server.address}/s/words/?PROLIFIC_PID=me")
     walk.until("finished")
-    said = "You will return to the recruitment site in 5 seconds."
+    said = "You will return to the recruitment site in 5 s."
     expect(walk.page.locator("#announcement")).to_have_text(said)
     if stays:
         walk.page.get_by_role("button", name="Stay on this page").click()
@@ -91,7 +91,7 @@ def test_the_automatic_return(window, serve, tmp_path, stays):
         walk.page.wait_for_timeout(6000)
         assert "/s/words/p/" in walk.page.url
     else:
-        expect(walk.page.locator(".returning span")).to_contain_text("in 3 seconds")
+        expect(walk.page.locator(".returning span")).to_contain_text("in 3 s")
         # Not again every second.
         expect(walk.page.locator("#announcement")).to_have_text(said)
         walk.page.wait_for_url("https://recruiter.example/done?who=me")

@@ -14,11 +14,16 @@ from playwright.sync_api import expect
 from lore_active.simulation.observers import gaussian_space
 from server.clock import now
 from server.report.report import report as make_report
+from server.store import collection
+from server.study.items.positions import read_positions
+from server.study.samples.template import write_study as write_sample
 from server.study.workspace import open_study
 from tests.browser.monitor.test_map import BOXES, overlapping
 from tests.browser.monitor_pages import new_page
 from tests.support.fitted_studies import pictured_study, words
+from tests.support.open_study import Desk
 from tests.support.report_study import collected
+from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 # Millimetres of the paper that are left free on every side.
 MARGIN, WIDTH, HEIGHT = 14, 210, 297
@@ -48,11 +53,38 @@ def printed(chromium, file, folder):
     return pages
 
 
-def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path):
-    desk = collected(tmp_path / "words", participants=8)
-    file = tmp_path / "report.html"
-    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+def of_people(folder):
+    """A report of a small study that was stopped by hand."""
+    desk = collected(folder / "words", participants=8)
+    page = make_report(desk.database, desk.study, desk.clock).page
     desk.close()
+    return page
+
+
+def rehearsed(folder):
+    """A report of images that simulated participants compared until the rule was met."""
+    write_sample(folder / "colours", "colours", 1)
+    desk = Desk(folder / "colours")
+    worker = desk.worker()
+    space = read_positions(desk.folder / "positions.csv", desk.study.items)
+    for first in range(1, 60, 5):
+        crowd = [
+            SimulatedParticipant(desk.service, space, seed, simulated=True, wait=desk.wait)
+            for seed in range(first, first + 5)
+        ]
+        for _ in take_turns(crowd, worker.turn, every=12):
+            pass
+        if desk.database.read(collection.simulated_stopped):
+            break
+    page = make_report(desk.database, desk.study, desk.clock).page
+    desk.close()
+    return page
+
+
+@pytest.mark.parametrize("made", [of_people, rehearsed])
+def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path, made):
+    file = tmp_path / "report.html"
+    file.write_text(made(tmp_path))
     pages = printed(chromium, file, tmp_path)
     assert 4 <= len(pages) <= 12
     for number, grey in enumerate(pages):
@@ -101,6 +133,42 @@ def test_figures_are_as_wide_as_the_page(chromium, tmp_path):
     assert max(paper) <= 182 / 25.4 * 96 + 1 < max(before)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(widths) == before
+    page.context.close()
+
+
+# Lines of text in each cell with a number.
+LINES = """[...document.querySelectorAll('.everybody td.number')].map((cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return new Set([...text.getClientRects()].map((box) => Math.round(box.top))).size;
+})"""
+TIMES = """[...document.querySelectorAll('#collected-chart text')]
+  .filter((label) => /^\\d+:/.test(label.textContent))"""
+
+
+def test_short_studies_have_readable_times_and_numbers_in_one_line(chromium, tmp_path):
+    desk = Desk(tmp_path / "words", "[session]\ntrials = 20\npractice = 0\n")
+    space = gaussian_space(12, 2, 5)
+    crowd = [
+        SimulatedParticipant(desk.service, space, seed, rt_ms=500.0, wait=desk.wait)
+        for seed in (1, 2, 3)
+    ]
+    for _ in take_turns(crowd):
+        pass
+    file = tmp_path / "report.html"
+    file.write_text(make_report(desk.database, desk.study, desk.clock).page)
+    desk.close()
+    page = opened(chromium, file)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert set(page.evaluate(LINES)) == {1}
+    times = page.evaluate(f"{TIMES}.map((label) => label.textContent)")
+    assert len(times) >= 2 and len(set(times)) == len(times), "each time is another one"
+    boxes = page.evaluate(
+        f"{TIMES}.map((label) => label.getBoundingClientRect())"
+        ".map((box) => [box.left, box.top, box.right, box.bottom])"
+    )
+    assert overlapping(boxes) == []
     page.context.close()
 
 

@@ -19,6 +19,7 @@ from lore_active.questions.kinds import TRIPLET, kind
 from lore_active.rank.significance import wilson
 from lore_active.simulation.observers import gaussian_space
 from lore_active.stopping.rules import Progress
+from lore_active.stopping.sensitivity import Sensitivity
 from lore_active.stopping.smallest_dimension import SmallestDimension
 from lore_active.stopping.stages import Collection, Findings
 from lore_active.stopping.verdict import verdict
@@ -352,6 +353,22 @@ def test_the_chart_says_what_ranks_are_compared_with():
 
 
 # ---- the map ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ruled_out", "smallest", "note"),
+    [
+        (0.14, 0.1, "20 : 1, goal: 10 %"),
+        (0.1, 0.1, "20 : 1, goal met"),
+        # With 28 items the goal is 10.7 %, and what is ruled out is rounded up to whole per cent.
+        (0.11, 3 / 28, "20 : 1, goal met"),
+        (0.12, 3 / 28, "20 : 1, goal: 11 %"),
+    ],
+)
+def test_a_goal_that_is_met_is_said_to_be(ruled_out, smallest, note):
+    known = Sensitivity(2, 480, 20.0, smallest, ruled_out, None, (2, None))
+    shown = messages.sensitivity(known, True)
+    assert shown is not None and shown["note"] == note
 
 
 def test_ellipses_rotate_with_the_map():

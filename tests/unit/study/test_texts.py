@@ -37,6 +37,13 @@ def test_other_kinds_have_their_own(label):
             assert "third" not in text and "arrow" not in text, f"{name}: {text}"
 
 
+def test_units_need_no_plural():
+    """A countdown comes to 1, and {minutes} may be 1: there is one text for all numbers."""
+    for name in ("returning", "minutes_left"):
+        text = getattr(Texts(), name)
+        assert not re.search(r"\} (seconds|minutes)\b", text), text
+
+
 def test_numbers_are_those_of_the_kind():
     texts = texts_for(Texts(), kind("rank-11-of-12"))
     assert "one item and twelve others" in texts.instructions
