@@ -152,7 +152,8 @@ COMMANDS.homes |= {
     ),
     "fit": Location(
         "server.cli.analysis:fit",
-        "Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther).",
+        "Fit the answers in FILE (CSV, .npy or .npz; rows anchor, nearer, farther, or whole "
+        "trials).",
     ),
     "compare": Location(
         "server.cli.analysis:compare",

@@ -109,8 +109,8 @@ MEANINGS = {
     "time_received_since_start": "the same, in seconds since start_time",
     "datetime_received": "the same, as ISO 8601 (UTC)",
     "start_time": "when the first participant arrived, in seconds since 1970 (UTC)",
-    "puid_num_responses": "answers of the participant so far, in this file",
-    "num_responses": "answers so far, in this file",
+    "puid_num_responses": "rows of the participant so far, in this file",
+    "num_responses": "rows so far, in this file",
     **{f"{role}_html": f"key of the item that is {what}" for role, what in _ROLES.items()},
     **{f"{role}_filename": f"key of the item that is {what}" for role, what in _ROLES.items()},
 }

@@ -199,8 +199,8 @@ def _fitted(
     needed = first_audit(items, study.kind)
     if len(trials) < needed:
         raise InvalidParameter(
-            f"Only {many(len(trials), 'answer is', 'answers are')} left to fit; the first estimate "
-            f"needs {needed}."
+            "Too few answers to compare: one of the two models would have "
+            f"{many(len(trials), 'answer')}, and the first estimate needs {needed}."
         )
     independent = [True] * len(imported) + [
         answer.purpose in MODEL_INDEPENDENT for answer in answers

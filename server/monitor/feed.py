@@ -156,7 +156,8 @@ def _packed(key: _Key, data: dict[str, Any], with_names: bool) -> Update:
     if not with_names:
         rows = [{**cells, "external": None, "feedback": ""} for cells in rows]
         # Details such as links and reasons for exclusion may identify a participant.
-        log = [event if event["participant"] is None else {**event, "detail": {}} for event in log]
+        bare = {"detail": {}, "reason": ""}
+        log = [event if event["participant"] is None else {**event, **bare} for event in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     error = key.error
     storage = None

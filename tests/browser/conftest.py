@@ -34,7 +34,12 @@ FLAGS = [
 
 
 def find_chromium() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    """Path of Chromium: without its own windows, where that is installed.
+
+    It draws pages by the same engine, and takes less than half of the processor's time.
+    """
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @pytest.fixture(scope="session")

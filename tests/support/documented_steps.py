@@ -122,8 +122,9 @@ def take_part(address: str, study: str) -> int:
         fields = dict(page.fields)
         if page.action.endswith("/answer"):
             # By the alphabet; what people see in colours and foods is not the matter here.
-            anchor, left, right = page.items[:3]
-            fields["side"] = "left" if (left < right) == (anchor < "m") else "right"
+            assert page.anchor is not None
+            ordered = page.options[0] < page.options[1]
+            fields["side"] = "left" if ordered == (page.anchor < "m") else "right"
             answers += 1
         elif page.buttons and page.buttons[0][0]:
             fields[page.buttons[0][0]] = page.buttons[0][1]

@@ -142,7 +142,7 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     expect(page.locator("#participant-rows tr.excluded")).to_have_count(1)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("exclude P4 by Ada: “one key”")
+    expect(page.locator("#log li").first).to_contain_text("P4 excluded by Ada: “one key”")
     page.wait_for_selector("#participant-counts >> text=1 excluded")
     version = page.locator("body").get_attribute("data-version")
     expect(page.locator("body")).not_to_have_attribute("data-version", version)
@@ -153,7 +153,7 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     expect(page.locator("#participant-rows tr.excluded")).to_have_count(0)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("restore P4")
+    expect(page.locator("#log li").first).to_contain_text("P4 restored")
     fitted = server.app.extensions["feeds"]["words"]
     assert fitted.update(True).version
     page.context.close()

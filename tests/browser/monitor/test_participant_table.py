@@ -70,7 +70,7 @@ def test_it_is_sorted_searched_and_stays_so_while_it_is_updated(chromium, server
     head.get_by_role("button").press("Enter")
     expect(head).to_have_attribute("aria-sort", "descending")
     assert names(page) == ["P4", "P3", "P2", "P1"]
-    page.locator("th[data-sort=left] button").click()
+    page.locator("th[data-sort=place] button").click()
     expect(head).not_to_have_attribute("aria-sort", re.compile("."))
     assert names(page)[-1] == "P4", "always left"
     search = page.get_by_label("Search")
@@ -93,7 +93,7 @@ def test_it_is_sorted_searched_and_stays_so_while_it_is_updated(chromium, server
     assert names(page) == before and len(before) == 3
     expect(search).to_be_focused()
     expect(search).to_have_value("id-")
-    expect(page.locator("th[data-sort=left]")).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("th[data-sort=place]")).to_have_attribute("aria-sort", "ascending")
     assert_valid_page(page)
     page.context.close()
 
@@ -131,6 +131,14 @@ def test_the_drawer_shows_the_whole_session(chromium, server, crowd, scheme):
     expect(checks.filter(has_text="catch trial")).to_have_count(4)
     expect(opened.locator("#drawer-times svg[role=img]")).to_have_count(1)
     expect(opened.locator("#drawer-timeline svg[role=img]")).to_have_count(1)
+    # Eight lines of catch trials and repeats stand out from those of other answers.
+    tops = opened.locator("#drawer-timeline line").evaluate_all(
+        "lines => lines.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert sum(top <= min(tops) + 1 for top in tops) == 8 and len(tops) == 40
+    for chart in ("#drawer-times", "#drawer-timeline"):
+        empty = "one => one.clientHeight - one.firstElementChild.clientHeight"
+        assert opened.locator(chart).evaluate(empty) <= 4, chart
     opened.get_by_text("All tests").click()
     expect(opened.locator("#drawer-tests")).to_contain_text("nothing unusual")
     assert_valid_page(page)

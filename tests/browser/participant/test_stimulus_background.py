@@ -50,6 +50,12 @@ def test_every_page_has_the_study_s_background(window, serve, tmp_path, scheme, 
         assert ink == rgb(colours.ink)
         if kind not in seen:
             assert walk.axe() == [], kind
+        if kind == "practice_feedback":
+            # Grey letters on black would look as if the button could not be pressed.
+            letters = walk.page.locator(".answered .main").evaluate(
+                "(one) => getComputedStyle(one).color"
+            )
+            assert letters == rgb(colours.plate)
         if kind in ("practice", "trial"):
             # Nothing of another colour lies between a stimulus and the page.
             for part in walk.page.locator(".triad, .anchor, .option, .triad img").all():

@@ -1,4 +1,4 @@
-"""A report opened from disk without a network: drawn, valid, harmless, the same as the monitor."""
+"""A report opened from disk without a network: drawn, sound, harmless, the same as the monitor."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_map_can_be_seen_as_it_was_before(chromium, file):
     expect(page.locator("#moment-label")).not_to_have_text("200 answers")
     assert page.evaluate(places) != last
     page.keyboard.press("Home")
-    expect(page.locator("#map-chart")).to_have_text("No map yet")
+    expect(page.locator("#map-chart")).to_have_text("No map: no dimensions are reported.")
     page.keyboard.press("End")
     expect(page.locator("#moment-label")).to_have_text("200 answers")
     assert page.evaluate(places) == last
@@ -197,7 +197,7 @@ def test_an_empty_study_is_valid_too(chromium, tmp_path):
     page = opened(chromium, file)
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
     expect(page.locator("#headline")).to_have_text("No answers yet.")
-    expect(page.locator("#map-chart")).to_have_text("No map yet")
+    expect(page.locator("#map-chart")).to_have_text("No map: no dimensions are reported.")
     assert_valid_page(page)
     assert_quiet(page)
     page.context.close()

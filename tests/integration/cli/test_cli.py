@@ -36,6 +36,8 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     assert set(result) == {
         "n_objects",
         "n_triplets",
+        "n_trials",
+        "reading",
         "rank",
         "lambda",
         "objective",
@@ -55,7 +57,8 @@ def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
     assert [row["rank"] for row in result["evidence"]][:3] == [0, 1, 2]
     assert result["further"] == result["warnings"] == []
     assert result["n_objects"] == 25
-    assert result["n_triplets"] == 1500
+    assert result["n_triplets"] == result["n_trials"] == 1500
+    assert result["reading"] == ""
     assert result["converged"] is True
     assert len(result["singular_values"]) == result["rank"]
     assert output.stderr == ""

@@ -11,16 +11,19 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from lore_active.questions.kinds import kind as kind_by_label
 from server.cli.main import main
 from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
 from server.paths import place
 from server.report import methods, page, stimuli
-from server.report.contents import without_names
+from server.report.contents import contents, without_names
 from server.report.data import MAX_NUMBERS
 from server.report.references import cited
 from server.report.report import report as make_report
+from server.store.summaries import EventRow
 from server.study.samples import png
 from tests.support.live_server import write_study
 from tests.support.open_study import Desk
@@ -83,6 +86,22 @@ def test_it_carries_what_the_monitor_shows(desk, made):
         assert criterion["message"] in text
 
 
+def test_the_log_says_in_words_what_happened_and_by_whom(made):
+    asked = {"done": 29, "median_ms": 375}
+    event = EventRow(9, 1_000, "participant", "slow_down", 4, asked)
+    found = replace(made.found, events=[*made.found.events, event])
+    rows = [(one["what"], one["by"]) for one in contents(found, made.items, False)["events"]]
+    assert rows == [
+        ("P4 excluded", "experimenter"),
+        ("Study stopped", "experimenter"),
+        # Nobody did that but a program.
+        (
+            "P4 was asked to take their time after 29 trials (median of the last ones: 0.4 s)",
+            "",
+        ),
+    ]
+
+
 def test_the_methods_have_this_studys_numbers(desk, made):
     section = dict(methods.paragraphs(made.data))
     count = desk.rows("SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
@@ -125,6 +144,57 @@ def test_the_methods_state_the_audits_that_the_rule_needs(made):
         summary = replace(made.data.summary, rule=rule)
         section = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
         assert f"had been the same in {audits} consecutive audits" in section["Stopping rule"]
+
+
+@pytest.mark.parametrize(
+    ("label", "procedure", "selection", "modelling"),
+    [
+        (
+            "rank-2-of-8",
+            "by choosing 2 of the 8, the most similar one first",
+            "composed option by option",
+            "an option is picked with a probability proportional to exp(−distance).",
+        ),
+        (
+            "choose-2-of-4",
+            "by choosing 2 of the 4, in any order",
+            "composed option by option",
+            "summed over the orders in which options may have been picked.",
+        ),
+        (
+            "choose-6-of-12",
+            "by choosing 6 of the 12, in any order",
+            "composed option by option",
+            "(a composite likelihood).",
+        ),
+        (
+            "odd-one-out",
+            "saw three items",
+            "and items were balanced",
+            "two items remain with a probability proportional to exp(−distance).",
+        ),
+    ],
+)
+def test_the_methods_describe_the_kind_of_questions(made, label, procedure, selection, modelling):
+    def section_texts(label, selector="fisher"):
+        settings = made.data.study.settings
+        learning = structs.replace(settings.learning, selector=selector)
+        settings = structs.replace(settings, learning=learning)
+        study = structs.replace(made.data.study, settings=settings)
+        summary = replace(made.data.summary, kind=kind_by_label(label))
+        return dict(methods.paragraphs(replace(made.data, study=study, summary=summary)))
+
+    section = section_texts(label)
+    assert procedure in section["Procedure"]
+    assert selection in section["Question selection"]
+    assert modelling in section["Model and number of dimensions"]
+    assert "the mean over comparisons of softplus" in section["Model and number of dimensions"]
+    # Questions are not composed if they have no anchor, or if the selector takes random ones.
+    anchored = label != "odd-one-out"
+    assert ("anchors were balanced" in section["Question selection"]) == anchored
+    assert ("composed" in section["Question selection"]) == anchored
+    assert "composed" not in section_texts(label, "infotuple")["Question selection"]
+    assert "composed" not in section_texts("triplet")["Question selection"]
 
 
 @pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])

@@ -62,7 +62,7 @@ def test_every_response_carries_the_safe_headers(app):
         ("GET", "/nowhere"): 404,
         ("PUT", "/s/words/"): 405,
         ("PUT", "/static/participant.css"): 405,
-        ("POST", "/s/words/p/x/answer"): 400,
+        ("POST", "/s/words/p/x/answer"): 404,
         ("POST", "/s/words/p/x/begin"): 404,
         ("GET", "/static/participant.css"): 200,
         ("HEAD", "/static/participant.css"): 200,
@@ -74,8 +74,10 @@ def test_every_response_carries_the_safe_headers(app):
         ("POST", "/monitor/sign-in"): 403,
         ("DELETE", "/monitor/words/links"): 405,
     }
-    for (method, path), status in asked.items():
-        reply = client.open(path, method=method)
+    replies = [(*one, status, client.open(one[1], method=one[0])) for one, status in asked.items()]
+    path = "/s/words/p/x/answer"
+    replies.append(("POST", path, 400, client.post(path, data={"side": "up"})))
+    for method, path, status, reply in replies:
         assert reply.status_code == status, (method, path)
         assert set(SAFE) <= set(reply.headers.keys()), (method, path)
         assert reply.headers["X-Content-Type-Options"] == "nosniff"

@@ -158,7 +158,7 @@ def test_with_their_answers_the_model_is_made_without_them(folder, tmp_path):
     own = "query IN (SELECT id FROM queries WHERE participant = 2)"
     assert rows(
         folder, f"SELECT DISTINCT outcome, chosen, rt_ms, timings FROM answers WHERE {own}"
-    ) == [("skip", None, None)]
+    ) == [("skip", None, None, None)]
     assert rows(folder, "SELECT count(*) FROM snapshot") == [(0,)]
     ((counted,),) = rows(folder, "SELECT answers FROM models ORDER BY version DESC LIMIT 1")
     others = "participant <> 2 AND purpose NOT IN ('catch', 'practice')"

@@ -44,6 +44,14 @@ READING = {
     "import --undo --dry-run": ["import", "{study}/first.csv", "{study}", "--undo", "--dry-run"],
 }
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
+# What earlier versions stored of triplets, from what is stored now.
+TRIPLETS = {
+    ("queries", "left"): "options ->> 0",
+    ("queries", "right"): "options ->> 1",
+    ("queries", "nearer"): "known ->> 0",
+    ("answers", "side"): "CASE WHEN outcome <> 'chosen' THEN outcome WHEN chosen ->> 0 = "
+    "(SELECT options ->> 0 FROM new.queries q WHERE q.id = query) THEN 'left' ELSE 'right' END",
+}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +109,10 @@ def older(folder, to):
         if name != "migrations":
             columns = [row[1] for row in connection.execute(f"PRAGMA main.table_info({name})")]
             held = ", ".join(f'"{column}"' for column in columns)
-            now = ", ".join(f'"{current_column(name, column)}"' for column in columns)
+            now = ", ".join(
+                TRIPLETS.get((name, column), f'"{current_column(name, column)}"')
+                for column in columns
+            )
             connection.execute(f"INSERT INTO main.{name} ({held}) SELECT {now} FROM new.{name}")
     # What they imported is of the newer format.
     connection.execute("DELETE FROM events WHERE kind = 'import'")

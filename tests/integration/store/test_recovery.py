@@ -532,8 +532,8 @@ def test_a_number_out_of_order_is_not_believed(cells, kept):
 def test_a_schema_that_is_not_even_text_is_called_damaged_and_recovered(made, closed):
     """SQLite quotes the damage in its message, which Python cannot decode."""
     content = (closed / DATABASE).read_bytes()
-    assert b"side TEXT NOT NULL" in content
-    spoilt = content.replace(b"side TEXT NOT NULL", b"side TEXT NOT \xc3ULL")
+    assert b"late INTEGER NOT NULL" in content
+    spoilt = content.replace(b"late INTEGER NOT NULL", b"late INTEGER NOT \xc3ULL")
     (closed / DATABASE).write_bytes(spoilt)
     result = subprocess.run(
         [*COMMAND, "serve", "--port", "0", str(closed)], capture_output=True, text=True

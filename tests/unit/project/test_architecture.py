@@ -177,6 +177,15 @@ def test_commands_that_compute_nothing_load_nothing_that_computes(name):
     assert subprocess.run([sys.executable, "-c", code, name], check=False).returncode == 0
 
 
+def test_a_process_that_computes_loads_only_what_it_needs():
+    """Each worker, and each process of a sweep, is waited for; these take longer than its work."""
+    code = "import sys; import lore_active, lore_active.warmup; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "scipy.linalg" in told.stdout.split()
+    slow = {"scipy.integrate", "scipy.optimize", "scipy.sparse", "scipy.stats", "matplotlib"}
+    assert not slow & set(told.stdout.split())
+
+
 def test_commands_that_compute_have_one_thread_of_every_library():
     code = """
 from threadpoolctl import threadpool_info
