@@ -89,7 +89,7 @@ def test_it_carries_what_the_monitor_shows(desk, made):
 def test_the_log_says_in_words_what_happened_and_by_whom(made):
     asked = {"done": 29, "median_ms": 375}
     event = EventRow(9, 1_000, "participant", "slow_down", 4, asked)
-    found = replace(made.found, events=[*made.found.events, event])
+    found = replace(made.data, events=[*made.data.events, event])
     rows = [(one["what"], one["by"]) for one in contents(found, made.items, False)["events"]]
     assert rows == [
         ("P4 excluded", "experimenter"),
