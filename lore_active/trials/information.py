@@ -189,14 +189,14 @@ def add_stage_information(
     out: Floats,
 ) -> None:
     """Add the expected information of answered stages, given the stages before them."""
-    most = 0
+    largest = 0
     for s in range(start.shape[0] - 1):
-        most = max(most, start[s + 1] - start[s])
+        largest = max(largest, start[s + 1] - start[s])
     distance = np.empty(first.shape[0])
     unit = np.empty((first.shape[0], z.shape[1]))
     pair_gradients(z, first, second, distance, unit)
-    near = np.empty(most)
-    whole = np.empty((most, most))
+    near = np.empty(largest)
+    whole = np.empty((largest, largest))
     for s in range(start.shape[0] - 1):
         pairs = member[start[s] : start[s + 1]]
         size = pairs.shape[0]
