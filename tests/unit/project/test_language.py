@@ -148,6 +148,8 @@ def test_variables_are_named_for_what_they_hold(texts):
         or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in EMPTY)
     ]
     assert empty == []
+    scripts = {name: text for name, text in texts.items() if name.endswith(".js")}
+    assert lines_with(re.compile(r"[(,] ?one\b(?=[,)])|(const|let) one\b"), scripts) == []
 
 
 def test_modules_are_named_for_what_they_hold(texts):
