@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EMBEDDING = {
     "item": "key of the item",
-    "dim_0 …": "coordinates on principal axes, strongest first; one column for each dimension",
+    "dim_1 …": "coordinates on principal axes, strongest first; one column for each dimension",
 }
 EVENTS = {
     "event": "number of the event, from 1",

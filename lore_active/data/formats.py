@@ -283,13 +283,18 @@ def _refuse_bomb(stream: BinaryIO, name: str) -> None:
         )
 
 
+def dimension_names(count: int) -> list[str]:
+    """Names of the columns of an embedding in files: `dim_1`, `dim_2`, …, strongest first."""
+    return [f"dim_{number}" for number in range(1, count + 1)]
+
+
 def write_embedding(
     path: str | os.PathLike[str], embedding: Floats, labels: Sequence[str] | None = None
 ) -> None:
-    """Write an embedding as CSV: `item,dim_0,dim_1,…`, numbers in full precision."""
+    """Write an embedding as CSV: `item,dim_1,dim_2,…`, numbers in full precision."""
     with Path(path).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\r\n")
-        writer.writerow(["item", *(f"dim_{k}" for k in range(embedding.shape[1]))])
+        writer.writerow(["item", *dimension_names(embedding.shape[1])])
         for item, row in enumerate(embedding):
             name = item if labels is None else safe(labels[item])
             writer.writerow([name, *(repr(float(value)) for value in row)])

@@ -99,7 +99,7 @@ MEANINGS = {
     "loser": "number of the other option (farther)",
     "number": "number of the item, from 0",
     "path": "name of the stimulus file",
-    "dim_0 …": "coordinates on principal axes, strongest first; one column per dimension",
+    "dim_1 …": "coordinates on principal axes, strongest first; one column per dimension",
     "puid": "number of the participant, from 1",
     "sampler": "how the question was selected: cover, active, random or repeat",
     "score": "always 0 (not available)",

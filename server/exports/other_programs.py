@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lore_active.data.formats import dimension_names
 from lore_active.questions.kinds import TRIPLET
 from server.exports.answers import answer_records, comparisons
 from server.exports.dictionary import adding_up, dictionary, simulated_lines
@@ -30,7 +31,7 @@ TRIPLETTOOLS = (
     *("sampleAlg", "sampleSet", "head", "winner", "loser", "purpose", "excluded", "simulated"),
 )
 TRIPLETTOOLS_ITEMS = ("number", "item", "path")
-TRIPLETTOOLS_EMBEDDING = ("worker_id", "item", "dim_0 …")
+TRIPLETTOOLS_EMBEDDING = ("worker_id", "item", "dim_1 …")
 # The package's name for an embedding of all participants.
 GROUP = "group"
 _ALGORITHMS = {"random": "random", "repeat": "repeat"}
@@ -140,7 +141,7 @@ def triplettools(
 
     def embedding() -> Iterator[str]:
         z = embedding_of(database.read(models.latest_model), len(study.items))
-        yield csv_text([["worker_id", "item", *(f"dim_{k}" for k in range(z.shape[1]))]])
+        yield csv_text([["worker_id", "item", *dimension_names(z.shape[1])]])
         yield csv_text(
             [GROUP, item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True)
         )

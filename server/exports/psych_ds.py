@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lore_active import __version__
+from lore_active.data.formats import dimension_names
 from lore_active.questions.kinds import TRIPLET, Kind
 from server.exports import imported
 from server.exports.answers import (
@@ -142,7 +143,7 @@ def write(
                 "## embedding",
                 "",
                 "One row per item: its key (`item`), and its coordinates on the principal axes of "
-                "the embedding (`dim_0`, …), strongest first.",
+                "the embedding (`dim_1`, …), strongest first.",
                 "",
                 "## All files",
                 "",
@@ -157,7 +158,7 @@ def write(
 
 def _dimensions(database: Database, study: LoadedStudy) -> list[str]:
     z = embedding_of(database.read(models.latest_model), len(study.items))
-    return [f"dim_{number}" for number in range(z.shape[1])]
+    return dimension_names(z.shape[1])
 
 
 def _comparisons(kind: Kind) -> str:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lore_active.data.formats import safe
+from lore_active.data.formats import dimension_names, safe
 from server.monitor.map import embedding_of
 from server.status.counting import simulated_left_out
 from server.store import models, summaries
@@ -99,7 +99,7 @@ def _minute(minute: int) -> str:
 def embedding_csv(database: Database, study: LoadedStudy) -> Iterator[str]:
     """Yield the newest model's coordinates on principal axes, strongest first, as CSV."""
     z = embedding_of(database.read(models.latest_model), len(study.items))
-    yield csv_text([["item", *(f"dim_{k}" for k in range(z.shape[1]))]])
+    yield csv_text([["item", *dimension_names(z.shape[1])]])
     yield csv_text([item.key, *map(float, row)] for item, row in zip(study.items, z, strict=True))
 
 

@@ -38,7 +38,7 @@ export async function open(id) {
 // Called with every update; the drawer follows when the participant's row has changed.
 export async function update(rows) {
   shown.rows = rows;
-  const row = rows.find((one) => one.id === shown.id);
+  const row = rows.find((participant) => participant.id === shown.id);
   const key = JSON.stringify(row);
   if (shown.id === null || key === shown.row) return;
   shown.row = key;
@@ -65,7 +65,7 @@ function render(data, row) {
   say(byId("drawer-lead"), [known(data), `${count(data.done)} of ${plural(data.trials, "trial")}`, state].filter(Boolean).join(" · "));
   byId("drawer-comment-section").hidden = !data.comment;
   say(byId("drawer-comment"), data.comment);
-  const raised = data.tests.filter((one) => one.raised);
+  const raised = data.tests.filter((test) => test.raised);
   byId("drawer-flags").replaceChildren(...(raised.length ? raised.map(statement) : [make("li", {}, "No flags.")]));
   byId("drawer-tests").replaceChildren(...(data.tests.length ? data.tests.map(statement) : [make("li", {}, "No answers yet.")]));
   facts(data);
@@ -80,12 +80,12 @@ function render(data, row) {
   say(byId("drawer-effect-lead"), `Cross-validates the model with and without the answers of P${data.id} to show what would change if they were ${what}. It runs in the background and takes from seconds to minutes; the study itself is not affected.`);
 }
 
-const statement = (one) => make("li", { className: one.raised ? "raised" : "" }, make("span", { className: one.raised ? "flag" : "flag out" }, one.name), " ", one.statement);
+const statement = (test) => make("li", { className: test.raised ? "raised" : "" }, make("span", { className: test.raised ? "flag" : "flag out" }, test.name), " ", test.statement);
 
 function facts(data) {
   const answers = data.answers;
   const minutes = answers.length > 1 ? (answers.at(-1).at - answers[0].at) / 60000 : null;
-  const times = answers.map((one) => one.ms).filter((one) => one != null).sort((a, b) => a - b);
+  const times = answers.map((answer) => answer.ms).filter((answer) => answer != null).sort((a, b) => a - b);
   const middle = times.length ? (times[(times.length - 1) >> 1] + times[times.length >> 1]) / 2 : null;
   const rows = [
     ["Arrived", clock(data.arrived_at)],
@@ -96,35 +96,35 @@ function facts(data) {
   byId("drawer-facts").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }
 
-const off = (one) => one.known === false || one.alike === false;
-const kind = (one) => (one.purpose === "catch" ? "catch trial" : one.purpose === "repeat" ? "repeat" : "other");
+const off = (answer) => answer.known === false || answer.alike === false;
+const kind = (answer) => (answer.purpose === "catch" ? "catch trial" : answer.purpose === "repeat" ? "repeat" : "other");
 const COLOURS = { "catch trial": "var(--orange)", repeat: "var(--purple)", other: "var(--blue)" };
 
 function charts(data) {
-  const timed = data.answers.filter((one) => one.ms != null && one.ms > 0);
+  const timed = data.answers.filter((answer) => answer.ms != null && answer.ms > 0);
   const [low, , high] = data.usual_ms ?? [];
   const band = data.usual_ms ? [{ low: low / 1000, high: high / 1000 }] : [];
   const floor = data.floor_ms / 1000;
-  const all = timed.map((one) => one.ms / 1000).concat(floor, data.usual_ms ? [low / 1000, high / 1000] : []);
+  const all = timed.map((answer) => answer.ms / 1000).concat(floor, data.usual_ms ? [low / 1000, high / 1000] : []);
   const domain = [Math.min(...all) / 1.3, Math.max(...all) * 1.3];
-  const ticks = [0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300].filter((one) => one >= domain[0] && one <= domain[1]);
-  const fast = timed.filter((one) => one.ms < data.floor_ms).length;
+  const ticks = [0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300].filter((tick) => tick >= domain[0] && tick <= domain[1]);
+  const fast = timed.filter((answer) => answer.ms < data.floor_ms).length;
   const text = `Response times of ${plural(timed.length, "trial")}; ${count(fast)} of them within ${data.floor_ms} ms.`;
   draw(byId("drawer-times"), text, timed.length ? [timed, data.usual_ms, floor] : null, () => ({
     height: 170,
     x: { label: "trial →", labelAnchor: "right", ticks: 6, tickSize: 0, tickFormat: "d", domain: [0, data.answers.length + 1] },
-    y: { type: "log", label: null, domain, tickSize: 0, ticks, tickFormat: (one) => `${one} s` },
+    y: { type: "log", label: null, domain, tickSize: 0, ticks, tickFormat: (seconds) => `${seconds} s` },
     color: { type: "identity" },
     marks: [
       Plot.rectY(band, { y1: "low", y2: "high", fill: "currentColor", fillOpacity: 0.08 }),
       Plot.gridY({ ...grid, ticks }),
       Plot.ruleY([floor], { stroke: "var(--vermillion)", strokeDasharray: "4 4" }),
-      Plot.dot(timed, { x: "trial", y: (one) => one.ms / 1000, r: 3.5, fill: (one) => (one.ms < data.floor_ms ? "var(--vermillion)" : "var(--blue)"), fillOpacity: 0.85, title: (one) => `Trial ${one.trial}: ${milliseconds(one.ms)}` }),
+      Plot.dot(timed, { x: "trial", y: (answer) => answer.ms / 1000, r: 3.5, fill: (answer) => (answer.ms < data.floor_ms ? "var(--vermillion)" : "var(--blue)"), fillOpacity: 0.85, title: (answer) => `Trial ${answer.trial}: ${milliseconds(answer.ms)}` }),
     ],
   }));
   const from = data.answers[0]?.at;
-  const rows = data.answers.map((one) => ({ minute: (one.at - from) / 60000, kind: kind(one), off: off(one), trial: one.trial }));
-  const pauses = data.answers.filter((one, at) => at && one.at - data.answers[at - 1].at > FAR_MS).length;
+  const rows = data.answers.map((answer) => ({ minute: (answer.at - from) / 60000, kind: kind(answer), off: off(answer), trial: answer.trial }));
+  const pauses = data.answers.filter((answer, at) => at && answer.at - data.answers[at - 1].at > FAR_MS).length;
   const timeline = rows.length ? `${plural(rows.length, "answer")} within ${plural(Math.ceil(rows.at(-1).minute), "minute")}, with ${plural(pauses, "pause")} of more than 90 seconds.` : "No answers yet.";
   draw(byId("drawer-timeline"), timeline, rows.length ? rows : null, () => ({
     height: 80,
@@ -133,41 +133,41 @@ function charts(data) {
     x: { label: "minutes →", labelAnchor: "right", ticks: 6, tickSize: 0, nice: true, domain: [0, Math.max(1, rows.at(-1).minute)] },
     color: { type: "identity" },
     marks: [
-      Plot.ruleX(rows.filter((one) => one.kind === "other"), { x: "minute", stroke: COLOURS.other, strokeWidth: 1.5, strokeOpacity: 0.5, insetTop: 12, title: (one) => `Trial ${one.trial}` }),
-      Plot.ruleX(rows.filter((one) => one.kind !== "other"), { x: "minute", stroke: (one) => COLOURS[one.kind], strokeWidth: 3, title: (one) => `Trial ${one.trial}, ${one.kind}${one.off ? ": missed" : ""}` }),
+      Plot.ruleX(rows.filter((answer) => answer.kind === "other"), { x: "minute", stroke: COLOURS.other, strokeWidth: 1.5, strokeOpacity: 0.5, insetTop: 12, title: (answer) => `Trial ${answer.trial}` }),
+      Plot.ruleX(rows.filter((answer) => answer.kind !== "other"), { x: "minute", stroke: (answer) => COLOURS[answer.kind], strokeWidth: 3, title: (answer) => `Trial ${answer.trial}, ${answer.kind}${answer.off ? ": missed" : ""}` }),
     ],
   }));
 }
 
 function checks(data) {
-  const rows = data.answers.filter((one) => kind(one) !== "other");
+  const rows = data.answers.filter((answer) => kind(answer) !== "other");
   const place = byId("drawer-checks");
   if (!rows.length) return void place.replaceChildren(make("p", { className: "lead" }, "None so far."));
   const items = shown.items();
   const name = (at) => (items[at] ? called(items[at]) : `item ${at}`);
-  const result = (one) => {
-    if (!one.chosen.length) return "no choice";
-    if (one.purpose === "catch") return one.known ? "correct" : "wrong";
-    if (one.alike == null) return "–";
-    if (one.chosen.length > 1) return `${one.shared} of ${one.chosen.length} the same`;
-    return one.alike ? "same answer" : "inconsistent";
+  const result = (answer) => {
+    if (!answer.chosen.length) return "no choice";
+    if (answer.purpose === "catch") return answer.known ? "correct" : "wrong";
+    if (answer.alike == null) return "–";
+    if (answer.chosen.length > 1) return `${answer.shared} of ${answer.chosen.length} the same`;
+    return answer.alike ? "same answer" : "inconsistent";
   };
   place.replaceChildren(make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table of catch trials and repeats" }, make("table", {},
     make("thead", {}, make("tr", {}, ...["Trial", "Kind", "Anchor", "Options", "Chosen", "Result"].map((text) => make("th", { scope: "col" }, text)))),
-    make("tbody", {}, ...rows.map((one) => make("tr", {},
-      make("th", { scope: "row" }, String(one.trial)),
-      make("td", {}, one.purpose === "catch" ? "catch trial" : one.repeats ? `repeat of trial ${one.repeats}` : "repeat"),
-      make("td", { className: "item-name" }, one.anchor == null ? "–" : name(one.anchor)),
-      make("td", { className: "item-name" }, one.options.map(name).join(" · ")),
-      make("td", { className: "item-name" }, one.chosen.map(name).join(", ") || "–"),
-      make("td", { className: off(one) ? "marked" : "" }, result(one))))))));
+    make("tbody", {}, ...rows.map((answer) => make("tr", {},
+      make("th", { scope: "row" }, String(answer.trial)),
+      make("td", {}, answer.purpose === "catch" ? "catch trial" : answer.repeats ? `repeat of trial ${answer.repeats}` : "repeat"),
+      make("td", { className: "item-name" }, answer.anchor == null ? "–" : name(answer.anchor)),
+      make("td", { className: "item-name" }, answer.options.map(name).join(" · ")),
+      make("td", { className: "item-name" }, answer.chosen.map(name).join(", ") || "–"),
+      make("td", { className: off(answer) ? "marked" : "" }, result(answer))))))));
 }
 
 function log(decisions) {
   byId("drawer-log-section").hidden = !decisions.length;
-  byId("drawer-log").replaceChildren(...decisions.toReversed().map((one) => make("li", {},
-    make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)),
-    make("span", {}, make("b", {}, one.kind === "exclude" ? "Excluded" : "Restored"), one.who ? ` by ${one.who}` : "", one.reason ? `: “${one.reason}”` : ""))));
+  byId("drawer-log").replaceChildren(...decisions.toReversed().map((decision) => make("li", {},
+    make("time", { dateTime: new Date(decision.at).toISOString() }, clock(decision.at)),
+    make("span", {}, make("b", {}, decision.kind === "exclude" ? "Excluded" : "Restored"), decision.who ? ` by ${decision.who}` : "", decision.reason ? `: “${decision.reason}”` : ""))));
 }
 
 // ---- what would change --------------------------------------------------------------------------
@@ -219,7 +219,7 @@ async function* lines(body) {
     if (done) return;
     const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
     rest = parts.pop();
-    for (const one of parts) if (one) yield JSON.parse(one);
+    for (const line of parts) if (line) yield JSON.parse(line);
   }
 }
 

@@ -75,11 +75,11 @@ function stopping(data) {
   const key = JSON.stringify(data.criteria);
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  list.replaceChildren(...data.criteria.map((one) => {
-    const full = one.passed ? 1 : Math.max(0.02, Math.min(0.97, one.value == null || !one.threshold ? 0 : one.value / one.threshold));
-    return make("li", { className: one.passed ? "met" : "open" },
-      make("strong", {}, make("span", { className: "sign", "aria-hidden": "true" }, one.passed ? "✓" : "…"), one.title, make("span", { className: "unseen" }, one.passed ? ": met" : ": not met yet")),
-      make("progress", { max: 1, value: full, "aria-label": one.title }),
-      make("small", {}, one.message));
+  list.replaceChildren(...data.criteria.map((criterion) => {
+    const full = criterion.passed ? 1 : Math.max(0.02, Math.min(0.97, criterion.value == null || !criterion.threshold ? 0 : criterion.value / criterion.threshold));
+    return make("li", { className: criterion.passed ? "met" : "open" },
+      make("strong", {}, make("span", { className: "sign", "aria-hidden": "true" }, criterion.passed ? "✓" : "…"), criterion.title, make("span", { className: "unseen" }, criterion.passed ? ": met" : ": not met yet")),
+      make("progress", { max: 1, value: full, "aria-label": criterion.title }),
+      make("small", {}, criterion.message));
   }));
 }

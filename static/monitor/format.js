@@ -5,7 +5,7 @@ export const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matc
 const whole = new Intl.NumberFormat("en");
 export const count = (value) => (value == null ? "–" : whole.format(Math.round(value)));
 // `1 audit`, `2 audits`.
-export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
+export const plural = (number, singular, more = `${singular}s`) => `${count(number)} ${number === 1 ? singular : more}`;
 export const share = (value) => (value == null ? "–" : `${Math.round(100 * value)} %`);
 export const decimal = (value, digits = 1) => (value == null ? "–" : value.toFixed(digits));
 

@@ -45,7 +45,7 @@ export function interval(data, i, principal, a) {
 
 export function neighbours(all, i) {
   return all.map((row, j) => ({ j, far: Math.hypot(...row.map((value, k) => value - all[i][k])) }))
-    .filter((one) => one.j !== i).sort((one, other) => one.far - other.far).slice(0, NEAREST);
+    .filter((neighbour) => neighbour.j !== i).sort((neighbour, other) => neighbour.far - other.far).slice(0, NEAREST);
 }
 
 // The item that an arrow key moves the focus to: near `from`, and in that direction.

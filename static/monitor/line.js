@@ -31,7 +31,7 @@ function laidOut(xs, items, width, height, paper) {
 }
 
 // `halves`: half of each item's interval, or null. Returns the marks and names of the items, so that callers can add listeners.
-export function draw(place, { values, items, chosen, label, height, filled = false, paper = false, halves = null, shown = [], pointed = null, move = (one) => one }) {
+export function draw(place, { values, items, chosen, label, height, filled = false, paper = false, halves = null, shown = [], pointed = null, move = (mark) => mark }) {
   const width = Math.max(240, Math.floor(place.clientWidth));
   const [least, most] = d3.extent(values);
   const range = most - least || 1;
@@ -76,6 +76,6 @@ function scale(layer, x, width, base, label) {
 
 // Text alternative of a line: every item in order.
 export function spoken(values, items, what) {
-  const order = items.map((item, i) => [values[i], called(item)]).sort((one, other) => one[0] - other[0]);
+  const order = items.map((item, i) => [values[i], called(item)]).sort((first, other) => first[0] - other[0]);
   return `${what}, from low to high: ${order.map(([value, name]) => `${name} ${decimal(value, 1)}`).join(", ")}.`;
 }

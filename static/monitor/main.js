@@ -171,8 +171,8 @@ function log(events) {
   list.replaceChildren(...(events.length ? events.map(entry) : [make("li", {}, "No decisions yet.")]));
 }
 
-function entry(one) {
-  return make("li", {}, make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)), make("span", {}, make("b", {}, one.what), one.by ? ` by ${one.by}` : "", one.reason ? `: “${one.reason}”` : ""));
+function entry(event) {
+  return make("li", {}, make("time", { dateTime: new Date(event.at).toISOString() }, clock(event.at)), make("span", {}, make("b", {}, event.what), event.by ? ` by ${event.by}` : "", event.reason ? `: “${event.reason}”` : ""));
 }
 
 async function begin() {

@@ -58,7 +58,7 @@ export function draw(data, items, atOnce = false) {
   const ease = fresh || atOnce || reduced() ? 0 : 900;
   const move = (selection) => (ease ? selection.transition().duration(ease).ease(d3.easeCubicInOut) : selection);
   const every = byId("ellipses").checked;
-  const shown = new Set(every ? items.keys() : [state.chosen, state.pointed].filter((one) => one !== null));
+  const shown = new Set(every ? items.keys() : [state.chosen, state.pointed].filter((item) => item !== null));
   const drawn = data.rank === 1 ? onLine(data, all, shown, move) : onPlane(data, all, { a, b }, every, shown, move);
   drawn.svg.attr("role", "group");
   drawn.svg.node().classList.add("map");
@@ -103,8 +103,8 @@ const unfit = (many, advice) => (many ? `${plural(many, "name does", "names do")
 function linkNeighbours(svg, rows, all, move) {
   const from = rows[state.chosen];
   const near = state.chosen === null || !from ? [] : neighbours(all, state.chosen);
-  move(svg.select(".near").selectAll("line").data(near, (one) => one.j).join("line"))
-    .attr("x1", () => from.x).attr("y1", () => from.y).attr("x2", (one) => rows[one.j].x).attr("y2", (one) => rows[one.j].y);
+  move(svg.select(".near").selectAll("line").data(near, (neighbour) => neighbour.j).join("line"))
+    .attr("x1", () => from.x).attr("y1", () => from.y).attr("x2", (neighbour) => rows[neighbour.j].x).attr("y2", (neighbour) => rows[neighbour.j].y);
 }
 
 // An item shows its uncertainty while it is pointed at or has the focus.

@@ -25,8 +25,8 @@ export function drawMarks(svg, rows, { chosen, pointed, move }) {
     mark.append("circle").attr("r", 6);
     return mark;
   });
-  for (const one of [names, pins, marks])
-    one.classed("chosen", (row) => row.i === chosen).classed("pointed", (row) => row.i === pointed).classed("crowded", (row) => !row.offset);
+  for (const selection of [names, pins, marks])
+    selection.classed("chosen", (row) => row.i === chosen).classed("pointed", (row) => row.i === pointed).classed("crowded", (row) => !row.offset);
   pins.classed("centred", (row) => row.box.text === null && row.offset && Math.hypot(...row.offset) < 4);
   names.each(function (row) {
     fill(this, row);
@@ -55,8 +55,8 @@ function fill(label, { item, box: { w, h, font, text } }) {
 
 // Makes marks focusable (one by Tab, all by arrow keys), hoverable and selectable.
 export function interactive({ marks, names }, { active, chosen, spoken, point, choose, key }) {
-  for (const one of [marks, names])
-    one.on("click", (event, row) => choose(row.i)).on("pointerenter", (event, row) => point(row.i)).on("pointerleave", () => point(null));
+  for (const selection of [marks, names])
+    selection.on("click", (event, row) => choose(row.i)).on("pointerenter", (event, row) => point(row.i)).on("pointerleave", () => point(null));
   marks.attr("role", "button")
     .attr("tabindex", (row) => (row.i === active ? 0 : -1))
     .attr("aria-label", spoken)

@@ -8,24 +8,24 @@ const view = { filter: "all", search: "", sort: "", descending: false, shown: FI
 const STAGES = { consent: "reading consent", instructions: "reading instructions", practice: "practising", trials: "answering", feedback: "writing a comment", finished: "finished", declined: "declined", expired: "expired" };
 const FILTERS = {
   all: () => true,
-  flagged: (one) => one.flags.length > 0,
-  here: (one) => one.here,
-  excluded: (one) => one.excluded,
+  flagged: (participant) => participant.flags.length > 0,
+  here: (participant) => participant.here,
+  excluded: (participant) => participant.excluded,
 };
 const part = ([good, all]) => (all ? good / all : null);
 // What each column is sorted by; null comes last whichever way it is sorted.
 const KEYS = {
-  id: (one) => one.id,
-  done: (one) => one.done,
-  flags: (one) => one.flags.length + (one.excluded ? 0.5 : 0),
-  catch: (one) => part(one.catch),
-  repeats: (one) => part(one.repeats),
-  place: (one) => one.place?.[1] ?? null,
-  feedback: (one) => one.feedback.toLowerCase() || null,
+  id: (participant) => participant.id,
+  done: (participant) => participant.done,
+  flags: (participant) => participant.flags.length + (participant.excluded ? 0.5 : 0),
+  catch: (participant) => part(participant.catch),
+  repeats: (participant) => part(participant.repeats),
+  place: (participant) => participant.place?.[1] ?? null,
+  feedback: (participant) => participant.feedback.toLowerCase() || null,
 };
 
-export const stage = (one) => (one.here || !["consent", "instructions", "practice", "trials"].includes(one.stage) ? STAGES[one.stage] : "did not finish");
-export const known = (one) => one.external?.split("=").at(-1) ?? "";
+export const stage = (participant) => (participant.here || !["consent", "instructions", "practice", "trials"].includes(participant.stage) ? STAGES[participant.stage] : "did not finish");
+export const known = (participant) => participant.external?.split("=").at(-1) ?? "";
 export const milliseconds = (value) => (value == null ? "–" : value < 10000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value / 1000)} s`);
 
 export function start(steers, open) {
@@ -37,7 +37,7 @@ export function start(steers, open) {
   };
   for (const button of document.querySelectorAll("[data-filter]"))
     button.addEventListener("click", () => {
-      for (const one of document.querySelectorAll("[data-filter]")) one.setAttribute("aria-pressed", String(one === button));
+      for (const filter of document.querySelectorAll("[data-filter]")) filter.setAttribute("aria-pressed", String(filter === button));
       again({ filter: button.dataset.filter });
     });
   byId("participant-search").addEventListener("input", (event) => again({ search: event.target.value.trim().toLowerCase() }));
@@ -60,29 +60,29 @@ export function start(steers, open) {
   });
 }
 
-function matches(one, names) {
+function matches(participant, names) {
   if (!view.search) return true;
-  const texts = [`p${one.id}`, one.external ?? "", one.feedback, one.excluded ? "excluded" : "", one.simulated ? "simulated" : "", ...one.flags.map((flag) => names[flag])];
+  const texts = [`p${participant.id}`, participant.external ?? "", participant.feedback, participant.excluded ? "excluded" : "", participant.simulated ? "simulated" : "", ...participant.flags.map((flag) => names[flag])];
   // A number, with or without P, is a participant's name: P1 does not match P12.
-  if (/^p?\d+$/.test(view.search) && one.id === Number(view.search.replace("p", ""))) return true;
-  if (/^p\d+$/.test(view.search)) return known(one).toLowerCase() === view.search;
+  if (/^p?\d+$/.test(view.search) && participant.id === Number(view.search.replace("p", ""))) return true;
+  if (/^p\d+$/.test(view.search)) return known(participant).toLowerCase() === view.search;
   return texts.some((text) => text.toLowerCase().includes(view.search));
 }
 
 function sorted(rows) {
   if (!view.sort) return rows;
-  const key = KEYS[view.sort] ?? ((one) => one[view.sort]);
+  const key = KEYS[view.sort] ?? ((participant) => participant[view.sort]);
   const sign = view.descending ? -1 : 1;
-  return rows.map((one) => [key(one), one]).sort(([a, one], [b, other]) => {
-    if (a == null || b == null) return (a == null) - (b == null) || one.id - other.id;
-    return sign * (a < b ? -1 : a > b ? 1 : 0) || one.id - other.id;
-  }).map(([, one]) => one);
+  return rows.map((participant) => [key(participant), participant]).sort(([a, participant], [b, other]) => {
+    if (a == null || b == null) return (a == null) - (b == null) || participant.id - other.id;
+    return sign * (a < b ? -1 : a > b ? 1 : 0) || participant.id - other.id;
+  }).map(([, participant]) => participant);
 }
 
 export function draw(data) {
   if (!data) return;
   view.data = data;
-  const found = sorted(data.rows.filter((one) => FILTERS[view.filter](one) && matches(one, data.names)));
+  const found = sorted(data.rows.filter((participant) => FILTERS[view.filter](participant) && matches(participant, data.names)));
   const shown = found.slice(0, view.shown);
   const order = view.sort ? "" : ", flagged and latest first";
   const of = data.rows.length < data.all ? ` (of ${count(data.all)}; the export has all)` : "";
@@ -100,7 +100,7 @@ export function draw(data) {
   view.key = key;
   const held = document.activeElement?.dataset;
   const focused = held?.participant && `#participant-rows [data-participant="${held.participant}"][data-part="${held.part}"]`;
-  byId("participant-rows").replaceChildren(...shown.map((one) => row(one, data)));
+  byId("participant-rows").replaceChildren(...shown.map((participant) => row(participant, data)));
   if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   say(byId("about-flags"), data.about_flags);
   if (!byId("rules").childElementCount)
@@ -111,37 +111,37 @@ const chip = (name, text) => make("span", { className: "flag", title: text }, na
 const fraction = ([good, all]) => (all ? `${good}/${all}` : "–");
 
 // The option that was chosen most often by its place; of triplets, always the left one.
-const place = (one, sides) => (one.place == null ? "–" : sides ? share(one.place[1]) : `${share(one.place[1])} (${one.place[0]})`);
+const place = (participant, sides) => (participant.place == null ? "–" : sides ? share(participant.place[1]) : `${share(participant.place[1])} (${participant.place[0]})`);
 
-function row(one, { names, sides, several }) {
-  const marked = (...flags) => (flags.some((flag) => one.flags.includes(flag)) ? "marked" : "");
+function row(participant, { names, sides, several }) {
+  const marked = (...flags) => (flags.some((flag) => participant.flags.includes(flag)) ? "marked" : "");
   const cell = (text, ...flags) => make("td", { className: `number ${marked(...flags)}` }, text);
-  const made = make("tr", { className: one.excluded ? "excluded" : "" },
+  const made = make("tr", { className: participant.excluded ? "excluded" : "" },
     make("th", { scope: "row" },
-      make("button", { type: "button", className: `link open ${one.here ? "here" : ""}`, "aria-label": `Details of P${one.id}`, "aria-haspopup": "dialog", data: { participant: String(one.id), part: "open" } }, `P${one.id}`),
-      one.external ? make("small", { title: one.external }, known(one)) : null),
-    make("td", { className: "going" }, make("progress", { max: one.trials, value: one.done, "aria-label": `${one.done} of ${one.trials} trials` }), make("small", {}, `${one.done}/${one.trials} · ${stage(one)}`)),
-    make("td", { className: "flags" }, ...one.flags.map((flag, at) => chip(names[flag], one.evidence[at])), one.excluded ? make("span", { className: "flag out" }, "excluded") : null, one.simulated ? make("span", { className: "flag bot" }, "simulated") : null),
-    cell(fraction(one.catch), "catch"),
-    cell(several ? share(one.overlap) : fraction(one.repeats), "consistency"),
-    cell(place(one, sides), "side"),
-    cell(milliseconds(one.median_ms), "implausible"),
-    cell(share(one.fast), "fast"),
-    cell(share(one.blurred), "blurred"),
-    cell(share(one.agreement), "agreement", "guessing"));
+      make("button", { type: "button", className: `link open ${participant.here ? "here" : ""}`, "aria-label": `Details of P${participant.id}`, "aria-haspopup": "dialog", data: { participant: String(participant.id), part: "open" } }, `P${participant.id}`),
+      participant.external ? make("small", { title: participant.external }, known(participant)) : null),
+    make("td", { className: "going" }, make("progress", { max: participant.trials, value: participant.done, "aria-label": `${participant.done} of ${participant.trials} trials` }), make("small", {}, `${participant.done}/${participant.trials} · ${stage(participant)}`)),
+    make("td", { className: "flags" }, ...participant.flags.map((flag, at) => chip(names[flag], participant.evidence[at])), participant.excluded ? make("span", { className: "flag out" }, "excluded") : null, participant.simulated ? make("span", { className: "flag bot" }, "simulated") : null),
+    cell(fraction(participant.catch), "catch"),
+    cell(several ? share(participant.overlap) : fraction(participant.repeats), "consistency"),
+    cell(place(participant, sides), "side"),
+    cell(milliseconds(participant.median_ms), "implausible"),
+    cell(share(participant.fast), "fast"),
+    cell(share(participant.blurred), "blurred"),
+    cell(share(participant.agreement), "agreement", "guessing"));
   if (view.steers)
-    made.append(make("td", { className: "comment", title: one.feedback }, make("bdi", {}, one.feedback || "–")), make("td", {}, act(one, "act")));
+    made.append(make("td", { className: "comment", title: participant.feedback }, make("bdi", {}, participant.feedback || "–")), make("td", {}, act(participant, "act")));
   return made;
 }
 
 // The button that excludes or restores a participant; controls.js asks for confirmation.
-export function act(one, place) {
-  const name = one.excluded ? "restore" : "exclude";
-  const label = one.excluded ? "Restore" : "Exclude";
+export function act(participant, place) {
+  const name = participant.excluded ? "restore" : "exclude";
+  const label = participant.excluded ? "Restore" : "Exclude";
   return make("button", {
     type: "button",
-    className: place === "act" ? "link" : one.excluded ? "main" : "main strong",
-    "aria-label": `${label} P${one.id}`,
-    data: { dialog: name, participant: String(one.id), part: place, name: `P${one.id}`, act: `participants/${one.id}/${name}` },
+    className: place === "act" ? "link" : participant.excluded ? "main" : "main strong",
+    "aria-label": `${label} P${participant.id}`,
+    data: { dialog: name, participant: String(participant.id), part: place, name: `P${participant.id}`, act: `participants/${participant.id}/${name}` },
   }, label);
 }

@@ -5,7 +5,7 @@ const RING_STEP = 8;
 
 // The rows of boxes on a line, `{ left, right }` each, so that none overlaps another: as few as there can be.
 export function rowsOf(boxes, gap = 4) {
-  const order = boxes.map((_, i) => i).sort((one, other) => boxes[one].left - boxes[other].left || one - other);
+  const order = boxes.map((_, i) => i).sort((first, other) => boxes[first].left - boxes[other].left || first - other);
   const ends = [];
   const rows = new Array(boxes.length);
   for (const i of order) {
@@ -62,14 +62,14 @@ function* offsets({ w, h, beside }, reach) {
 // marks.
 export function offsetsOf(boxes, width, height, before, longest, mark = 4) {
   const room = board(width, height);
-  for (const one of boxes) if (one.beside) room.add(one.x - mark, one.y - mark, 2 * mark, 2 * mark, 1);
-  return boxes.map((one, i) => {
-    const fits = ([dx, dy]) => room.free(one.x + dx - one.w / 2, one.y + dy - one.h / 2, one.w, one.h);
+  for (const box of boxes) if (box.beside) room.add(box.x - mark, box.y - mark, 2 * mark, 2 * mark, 1);
+  return boxes.map((box, i) => {
+    const fits = ([dx, dy]) => room.free(box.x + dx - box.w / 2, box.y + dy - box.h / 2, box.w, box.h);
     let found = null;
-    for (const offset of offsets(one, one.beside ? longest : 0.6 * Math.max(width, height))) if (fits(offset)) { found = offset; break; }
+    for (const offset of offsets(box, box.beside ? longest : 0.6 * Math.max(width, height))) if (fits(offset)) { found = offset; break; }
     const old = before[i];
     if (found && old && Math.hypot(...old) < 1.3 * Math.hypot(...found) + 8 && fits(old)) found = old;
-    if (found) room.add(one.x + found[0] - one.w / 2, one.y + found[1] - one.h / 2, one.w, one.h, 1);
+    if (found) room.add(box.x + found[0] - box.w / 2, box.y + found[1] - box.h / 2, box.w, box.h, 1);
     return found;
   });
 }

@@ -20,7 +20,7 @@ const view = { frame: null, zoom: null, behaviour: null, offsets: new Map(), key
 
 // The frame changes only when it must, so that the map does not keep shifting slightly.
 function steady(points, extents, width, height, key) {
-  const [xs, ys] = [d3.extent(extents.flatMap((one) => one.x)), d3.extent(extents.flatMap((one) => one.y))];
+  const [xs, ys] = [d3.extent(extents.flatMap((extent) => extent.x)), d3.extent(extents.flatMap((extent) => extent.y))];
   const room = 0.88;
   const unit = Math.min((room * width) / (xs[1] - xs[0] || 1), (room * height) / (ys[1] - ys[0] || 1));
   const wanted = { unit, x: (xs[0] + xs[1]) / 2, y: (ys[0] + ys[1]) / 2, key };
@@ -33,7 +33,7 @@ function steady(points, extents, width, height, key) {
 
 // Ellipses must be visible as a whole, but very uncertain items must not shrink the rest of the map.
 function reach(points, shapes) {
-  const [xs, ys] = [d3.extent(points, (one) => one[0]), d3.extent(points, (one) => one[1])];
+  const [xs, ys] = [d3.extent(points, (point) => point[0]), d3.extent(points, (point) => point[1])];
   const most = 0.35 * Math.max(xs[1] - xs[0], ys[1] - ys[0]);
   return points.map(([x, y], i) => {
     const [dx, dy] = [Math.min(most, shapes[i]?.halfWidth ?? 0), Math.min(most, shapes[i]?.halfHeight ?? 0)];
@@ -80,8 +80,8 @@ function styled(rows, n, width, height, before) {
   const boxes = rows.map((row) => ({ ...boxOf(row.item, style), x: row.x - MARGIN.left, y: row.y - 4 }));
   for (const box of boxes) box.beside = box.text !== null;
   const offsets = offsetsOf(boxes, width, height, before, MAX_LEADER * (1 + 0.5 * Math.max(0, n - STYLES.length + 1)));
-  const shifts = offsets.filter((one, i) => one && !boxes[i].beside).map((one) => Math.hypot(...one) / style.size);
-  return { n, boxes, offsets, missing: offsets.filter((one) => !one).length, shift: d3.mean(shifts) ?? 0 };
+  const shifts = offsets.filter((offset, i) => offset && !boxes[i].beside).map((offset) => Math.hypot(...offset) / style.size);
+  return { n, boxes, offsets, missing: offsets.filter((offset) => !offset).length, shift: d3.mean(shifts) ?? 0 };
 }
 
 // The most generous style in which every label has room; if there is none, the one with the fewest missing.

@@ -17,7 +17,7 @@ async function standalone(svg, title) {
     const parts = [copy, ...copy.querySelectorAll("*")];
     // Read all styles before changing any: they depend on the classes of other elements.
     const looks = parts.map(looksOf);
-    parts.forEach((one, n) => dress(one, looks[n]));
+    parts.forEach((element, n) => dress(element, looks[n]));
     // Other computers may have wider fonts; names must not grow beyond the space they have.
     for (const text of copy.querySelectorAll("text")) {
       const long = text.getComputedTextLength();
@@ -36,15 +36,15 @@ async function standalone(svg, title) {
   }
 }
 
-function looksOf(one) {
-  const found = getComputedStyle(one);
+function looksOf(element) {
+  const found = getComputedStyle(element);
   return found.display === "none" ? null : STYLES.map((name) => [name, found.getPropertyValue(name)]);
 }
 
-function dress(one, looks) {
-  if (!looks) return void one.remove();
-  for (const name of [...one.getAttributeNames()]) if (/^(class|tabindex|role|style|aria-|data-)/.test(name)) one.removeAttribute(name);
-  for (const [name, value] of looks) one.setAttribute(name, value);
+function dress(element, looks) {
+  if (!looks) return void element.remove();
+  for (const name of [...element.getAttributeNames()]) if (/^(class|tabindex|role|style|aria-|data-)/.test(name)) element.removeAttribute(name);
+  for (const [name, value] of looks) element.setAttribute(name, value);
 }
 
 async function embed(image) {

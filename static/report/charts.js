@@ -11,7 +11,7 @@ const EVENTS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "r
 
 export function collected(place, data) {
   const rows = data.at.map((at, i) => ({ at: new Date(at), answers: data.answers[i] }));
-  const events = data.events.map((one) => ({ ...one, at: new Date(one.at) }));
+  const events = data.events.map((event) => ({ ...event, at: new Date(event.at) }));
   const description = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
   const span = rows.length ? rows.at(-1).at - rows[0].at : 0;
   const format = span < 5 * MINUTE_MS ? "%H:%M:%S" : span < 2 * DAY_MS ? "%H:%M" : "%-d %b";
@@ -25,7 +25,7 @@ export function collected(place, data) {
       Plot.areaY(rows, { x: "at", y: "answers", fill: "var(--blue)", fillOpacity: 0.12 }),
       Plot.line(rows, { x: "at", y: "answers", stroke: "var(--blue)", strokeWidth: 2.5 }),
       Plot.ruleX(events, { x: "at", stroke: "currentColor", strokeOpacity: 0.25, strokeDasharray: "3 3" }),
-      Plot.dot(events, { x: "at", y: "answers", r: 4.5, fill: "var(--vermillion)", stroke: "var(--card)", strokeWidth: 1.5, title: (one) => `${EVENTS[one.kind]} at ${plural(one.answers, "answer")}` }),
+      Plot.dot(events, { x: "at", y: "answers", r: 4.5, fill: "var(--vermillion)", stroke: "var(--card)", strokeWidth: 1.5, title: (event) => `${EVENTS[event.kind]} at ${plural(event.answers, "answer")}` }),
     ],
   }));
 }
@@ -42,25 +42,25 @@ const STEP = 0.025;
 
 function gathered(rows) {
   const dots = new Map();
-  for (const one of rows)
+  for (const participant of rows)
     for (const name of Object.keys(SHARES)) {
-      if (one[name] == null) continue;
-      const state = one.excluded ? "excluded" : one.flags.includes(name) ? "flagged" : "not flagged";
-      const value = Math.round(one[name] / STEP) * STEP;
+      if (participant[name] == null) continue;
+      const state = participant.excluded ? "excluded" : participant.flags.includes(name) ? "flagged" : "not flagged";
+      const value = Math.round(participant[name] / STEP) * STEP;
       const key = `${name} ${value} ${state}`;
       if (!dots.has(key)) dots.set(key, { measure: SHARES[name], value, state, count: 0 });
       dots.get(key).count += 1;
     }
   const order = ["not flagged", "flagged", "excluded"];
-  return [...dots.values()].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || other.count - one.count);
+  return [...dots.values()].sort((dot, other) => order.indexOf(dot.state) - order.indexOf(other.state) || other.count - dot.count);
 }
 
 export function participants(place, rows, kind) {
   if (kind.label === "triplet") SHARES.side = "left option chosen";
   const dots = gathered(rows);
-  const measures = Object.values(SHARES).filter((name) => dots.some((one) => one.measure === name));
+  const measures = Object.values(SHARES).filter((name) => dots.some((dot) => dot.measure === name));
   const fill = { "not flagged": "var(--blue)", flagged: "var(--vermillion)", excluded: "var(--card)" };
-  const most = Math.max(1, ...dots.map((one) => one.count));
+  const most = Math.max(1, ...dots.map((dot) => dot.count));
   const description = `Response quality of ${plural(rows.length, "participant")}; the numbers are in the table of participants.`;
   draw(place, description, dots.length ? rows : null, () => ({
     height: 48 + 44 * measures.length,
@@ -77,12 +77,12 @@ export function participants(place, rows, kind) {
       Plot.dot(dots, {
         x: "value",
         fy: "measure",
-        r: (one) => 3.5 + 10 * Math.sqrt((one.count - 1) / most),
-        fill: (one) => fill[one.state],
-        fillOpacity: (one) => (one.state === "excluded" ? 0.6 : 0.75),
-        stroke: (one) => (one.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
-        strokeWidth: (one) => (one.state === "excluded" ? 2 : 1),
-        title: (one) => `${one.measure} ${Math.round(100 * one.value)} %: ${plural(one.count, "participant")}, ${one.state}`,
+        r: (dot) => 3.5 + 10 * Math.sqrt((dot.count - 1) / most),
+        fill: (dot) => fill[dot.state],
+        fillOpacity: (dot) => (dot.state === "excluded" ? 0.6 : 0.75),
+        stroke: (dot) => (dot.state === "excluded" ? "var(--vermillion)" : "var(--card)"),
+        strokeWidth: (dot) => (dot.state === "excluded" ? 2 : 1),
+        title: (dot) => `${dot.measure} ${Math.round(100 * dot.value)} %: ${plural(dot.count, "participant")}, ${dot.state}`,
       }),
     ],
   }));

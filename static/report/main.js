@@ -37,12 +37,12 @@ function unfolded() {
 const opened = [];
 addEventListener("beforeprint", () => {
   opened.push(...unfolded());
-  for (const one of opened) one.open = true;
+  for (const details of opened) details.open = true;
   document.documentElement.classList.add("for-paper");
   draw(true);
 });
 addEventListener("afterprint", () => {
-  for (const one of opened.splice(0)) one.open = false;
+  for (const details of opened.splice(0)) details.open = false;
   document.documentElement.classList.remove("for-paper");
   draw(true);
 });
@@ -54,6 +54,6 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 slider?.addEventListener("input", show);
 figures.listen(show);
 document.documentElement.classList.add("drawn");
-for (const one of document.querySelectorAll("details.numbers")) one.open = false;
+for (const details of document.querySelectorAll("details.numbers")) details.open = false;
 show();
 document.body.dataset.drawn = "";

@@ -146,8 +146,8 @@ def _item(
         return None
     stem = unicodedata.normalize("NFC", Path(path).stem) if path else text
     key = fields.get("key", "").strip() or stem
-    words = re.sub(r"[_\-\s]+", " ", stem).strip() or stem
-    label = fields.get("label", "").strip() or (words if path else text)
+    from_file = re.sub(r"[_\-\s]+", " ", stem).strip() or stem
+    label = fields.get("label", "").strip() or (from_file if path else text)
     if not _is_name(key):
         rule = f"must be text of 1 to {MAX_KEY} characters in one line"
         rule += "" if path or fields.get("key") else "; give the item a separate key"
@@ -155,9 +155,9 @@ def _item(
         return None
     # A file name is not a text alternative: it may reveal the expected answer.
     alt = fields.get("alt", "").strip() or fields.get("label", "").strip() or text
-    for field, words in (("text", text), ("label", label), ("alt", alt)):
-        if not _is_clean(words, spaces="\n\r\t"):
-            wrong(field, shown(words), "must be text without control characters")
+    for field, content in (("text", text), ("label", label), ("alt", alt)):
+        if not _is_clean(content, spaces="\n\r\t"):
+            wrong(field, shown(content), "must be text without control characters")
             return None
     return Item(key, MEDIA[extension][0] if path else "text", label, alt, text, file)
 

@@ -1,4 +1,4 @@
-"""A report opened from disk without a network: drawn, valid, harmless, the same as the monitor."""
+"""A report opened from disk without a network: drawn, sound, harmless, the same as the monitor."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_out_writes_embedding_and_json(answers, tmp_path):
     with (tmp_path / "a" / "b" / "embedding.csv").open() as stream:
         rows = list(csv.reader(stream))
     result = json.loads((tmp_path / "a" / "b" / "fit.json").read_text())
-    assert rows[0] == ["item", *(f"dim_{k}" for k in range(result["rank"]))]
+    assert rows[0] == ["item", *(f"dim_{number + 1}" for number in range(result["rank"]))]
     assert [row[0] for row in rows[1:]] == [str(k) for k in range(26)]
     norms = np.linalg.norm(np.array([row[1:] for row in rows[1:]], dtype=float), axis=0)
     np.testing.assert_allclose(norms, result["singular_values"])

@@ -128,7 +128,7 @@ def test_triplettools_embedding_is_the_groups(folder, tmp_path):
     assert {row["worker_id"] for row in rows} == {"group"}
     # Of the columns, those with "dim" in their names are taken for coordinates.
     names = [name for name in rows[0] if "dim" in name]
-    assert names == [f"dim_{at}" for at in range(len(names))] != []
+    assert names == [f"dim_{number}" for number in range(1, len(names) + 1)] != []
     plain = read(tmp_path / "embedding.csv")
     assert [{"item": row["item"], **{name: row[name] for name in names}} for row in rows] == plain
 

@@ -235,4 +235,4 @@ def test_the_report_names_the_chance_levels(desk):
         assert f"{what} (chance: {100 * share:.0f} %)" in text
     same = f"Same choices in repeats (chance: {100 * kind.pick / kind.options:.0f} %)"
     assert (same in text) == (kind.pick > 1)
-    assert made.found.shown["accuracy"]["chance"] == 1 / kind.answers
+    assert made.data.shown["accuracy"]["chance"] == 1 / kind.answers

@@ -614,7 +614,7 @@ def test_answers_are_all_there_with_units(collected):
 def test_the_embedding_is_the_newest_model(collected):
     desk, _ = collected
     rows = list(csv.reader(io.StringIO(text(desk, "embedding.csv"))))
-    assert rows[0][:2] == ["item", "dim_0"] and len(rows) == 13
+    assert rows[0][:2] == ["item", "dim_1"] and len(rows) == 13
     blob = desk.rows("SELECT embedding FROM models ORDER BY version DESC LIMIT 1")[0][0]
     assert float(rows[1][1]) == np.frombuffer(blob)[0]
 

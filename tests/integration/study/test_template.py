@@ -174,7 +174,7 @@ def test_check_prints_every_problem_or_a_summary(tmp_path):
     assert (output.returncode, output.stderr) == (0, "")
     assert output.stdout == (
         "good is ready: 4 items (4 text), 0 catch questions, 80 trials per participant, at most "
-        "4000 answers.\n"
+        "4,000 answers.\n"
     )
     output = run("check", bad)
     assert (output.returncode, output.stderr) == (2, "")
