@@ -1,6 +1,6 @@
-"""How many answers, which rank, when to stop: the learner on simulated people, many seeds.
+"""How many answers, which rank, when to stop: the learner on simulated participants, many seeds.
 
-The benchmark can be interrupted and goes on where it was (see `benchmarks.runs`); the page is
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
 written from the runs that are there.
 
 One module, though long: a benchmark reads from its simulations to its page.
@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.curves import Axis, Panel, draw
 from benchmarks.runs import Runs
-from benchmarks.tables import FOLDER, Page
+from benchmarks.tables import FOLDER, Axis, Page, Panel, draw
 from lore_active.data.comparisons import as_triplets
 from lore_active.embedding.fit import fit
 from lore_active.embedding.metrics import triplet_accuracy

@@ -1,9 +1,9 @@
 """How good the forecast of a study's end is: what it said at each audit, and what followed.
 
 `--calibrate` writes what the forecast is computed with, from studies drawn at random; it can be
-interrupted and goes on where it was (see `benchmarks.runs`). The page is about other studies, those
-of `make bench-stops`, in worlds and on seeds that the calibration has not seen, and about studies
-on real answers.
+interrupted and resumed (see `benchmarks.runs`). The page is about other studies, those of `make
+bench-stops`, in worlds and on seeds that the calibration has not seen, and about studies on real
+answers.
 
 One module, though long: a benchmark reads from its calibration to its page.
 """

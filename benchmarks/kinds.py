@@ -1,6 +1,6 @@
 """Kinds of questions: trials and seconds of participants to 95 % accuracy and to the settled rank.
 
-The benchmark can be interrupted and goes on where it was (see `benchmarks.runs`); the page is
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
 written from the studies that are there.
 """
 
@@ -30,7 +30,6 @@ from lore_active.simulation.observers import (
 from lore_active.simulation.run import SimulatedParticipants, simulate
 from lore_active.stopping.registry import stopping_rule
 
-RUNS = Runs("kinds", lambda study: (study["condition"], study["seed"]))
 SHARE, ACCURATE = 0.10, 0.95
 ITEMS, PARTICIPANTS, TEST_QUESTIONS = 50, 30, 3000
 # Seeds that nothing was chosen by; a study takes several.
@@ -38,6 +37,7 @@ FIRST_SEED, SEED_STEP = 90_000, 10
 # A study ends after as many answers as carry so many bits per item, at most.
 BITS_PER_ITEM = 90
 KINDS = ("triplet", "choose-1-of-4", "choose-2-of-4", "rank-2-of-8", "odd-one-out")
+RUNS = Runs("kinds", lambda study: (study["condition"], study["seed"]), KINDS)
 # Durations of grids relative to the published ones, in case people differ.
 FACTORS = (0.7, 1.0, 1.5)
 # Trials at which selectors are compared.

@@ -26,7 +26,7 @@ from lore_active.embedding.pairs import as_pairs
 from lore_active.embedding.solver import SolverSettings
 from lore_active.learner.learner import Learner
 from lore_active.questions.pool import PooledQuestions
-from lore_active.rank.bayes_factor import ODDS
+from lore_active.rank.bayes_factor import BAYES_FACTOR
 from lore_active.rank.further_dimension import further_dimensions
 from lore_active.simulation.run import LoggedParticipants, simulate
 from lore_active.stopping.sensitivity import evidence_against
@@ -176,7 +176,7 @@ def further_by_all() -> dict[int, float]:
     parts = [majority(read_materials(split)) for split in ("train", "test")]
     everything = as_triplets(np.vstack(parts), ITEMS)
     pairs, found = as_pairs(everything), {}
-    fits = map_embedding.fits_by_rank(pairs, len(everything), PRECISION, MAX_RANK + 1, fine=True)
+    fits = map_embedding.fits_by_rank(pairs, len(everything), PRECISION, MAX_RANK + 1, final=True)
     for rank in range(1, MAX_RANK + 1):
         tests = further_dimensions(everything, fits[rank][0], FULL_SHARES, wider=fits[rank + 1][0])
         # The largest share that is not clearly less probable than a smaller one.
@@ -184,7 +184,7 @@ def further_by_all() -> dict[int, float]:
         shares = [
             test.share
             for test, value in zip(tests, against, strict=True)
-            if test.found() and value < log(ODDS)
+            if test.found() and value < log(BAYES_FACTOR)
         ]
         found[rank] = max(shares, default=0.0)
         print(f"all answers, rank {rank}: a further dimension of {found[rank]:g}", flush=True)

@@ -16,7 +16,7 @@ from lore_active.embedding.solver import SolverSettings
 from lore_active.simulation.observers import ObserverNoise, gaussian_space, simulated_answers
 
 ITEMS, ANSWERS = 50, 5880
-SPREADS = (1.0, 5.0**0.5, 5.0)
+DEVIATIONS = (1.0, 5.0**0.5, 5.0)
 
 
 def simulated(page: Page, seeds: range) -> None:
@@ -29,8 +29,8 @@ def simulated(page: Page, seeds: range) -> None:
             test = simulated_answers(space, 3000, seed + 20_000, ObserverNoise(noise=0.0))
             pairs = as_pairs(as_triplets(answers, ITEMS))
             ends = [
-                fit(pairs, SolverSettings(), random_start(ITEMS, 15, seed, spread))
-                for spread in SPREADS
+                fit(pairs, SolverSettings(), random_start(ITEMS, 15, seed, deviation))
+                for deviation in DEVIATIONS
             ]
             ranks.append(ends[1].rank)
             accuracy.append(triplet_accuracy(ends[1].embedding, test))

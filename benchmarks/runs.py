@@ -29,6 +29,8 @@ from lore_active.simulation.run import SimulatedParticipants, simulate
 HERE = Path(__file__).parent
 Run = dict[str, Any]
 Task = TypeVar("Task")
+# Size of the studies behind a hash: so many answers to triplets.
+STUDY_BITS = 200
 
 
 class Runs:
@@ -40,17 +42,21 @@ class Runs:
         Name of the benchmark.
     key : callable
         What identifies a run: equal for two runs that are the same.
+    kinds : sequence of str
+        Kinds of questions whose numerics the runs depend on.
     """
 
-    def __init__(self, name: str, key: Callable[[Run], Hashable]) -> None:
-        self._key = key
+    def __init__(
+        self, name: str, key: Callable[[Run], Hashable], kinds: Sequence[str] = ("triplet",)
+    ) -> None:
+        self._key, self._kinds = key, tuple(kinds)
         self._new = HERE.parent / "build" / f"{name}.jsonl"
         self._packed = HERE / "results" / f"{name}.jsonl.xz"
 
     def load(self) -> list[Run]:
         """All runs of the present numerics, in the order in which they were finished."""
         runs = {self._key(run): run for run in self._stored()}
-        known = [run for run in runs.values() if run["numerics"] == numerics()]
+        known = [run for run in runs.values() if run["numerics"] == numerics(self._kinds)]
         if len(known) < len(runs):
             print(f"{len(runs) - len(known)} runs of other numerics are left out.", flush=True)
         return known
@@ -66,7 +72,7 @@ class Runs:
         self._new.parent.mkdir(exist_ok=True)
         with Pool(processes) as pool, self._new.open("a", encoding="utf-8") as stream:
             for number, run in enumerate(pool.imap_unordered(function, tasks), 1):
-                stream.write(json.dumps({**run, "numerics": numerics()}) + "\n")
+                stream.write(json.dumps({**run, "numerics": numerics(self._kinds)}) + "\n")
                 stream.flush()
                 print(f"{number} of {len(tasks)}: {line(run)}", flush=True)
 
@@ -86,17 +92,17 @@ class Runs:
 
 
 @cache
-def numerics() -> str:
-    """Hash of what small studies compute, which changes when anything that matters is changed.
+def numerics(kinds: tuple[str, ...]) -> str:
+    """Hash of what small studies of these kinds compute: a change that matters changes it.
 
-    A study of triplets and one of rankings, with everything that audits find, and tests for a
-    further dimension.
+    Of each study, what audits find, the map and the criteria; then tests for a further dimension.
     """
     digest = hashlib.sha256()
     plane = gaussian_space(12, 2, seed=1)
-    for kind, answers in (("triplet", 200), ("rank-2-of-5", 40)):
-        learner = Learner(12, seed=2, kind=kind)
+    for label in kinds:
+        learner = Learner(12, seed=2, kind=label)
         participants = SimulatedParticipants([Observer(plane, seed=3)])
+        answers = int(STUDY_BITS / learner.kind.bits)
         for record in simulate(learner, participants, answers, None, float, stop=False):
             digest.update(repr((record["answers"], record["rank"])).encode())
         digest.update(np.ascontiguousarray(learner.estimate.embedding).tobytes())

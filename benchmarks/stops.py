@@ -1,6 +1,6 @@
 """Where studies stop: right, too low or too high, in worlds that look like life.
 
-The benchmark can be interrupted and goes on where it was (see `benchmarks.runs`); the page is
+The benchmark can be interrupted and resumed (see `benchmarks.runs`); the page is
 written from the studies that are there.
 
 One module, though long: a benchmark reads from its studies to its page.

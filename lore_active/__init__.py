@@ -1,4 +1,28 @@
-"""lore-active: adaptive triplet similarity experiments that estimate their dimensionality."""
+"""Adaptive similarity experiments that estimate how many dimensions a percept has.
+
+Answers to questions such as "Is A more like B or like C?" are modelled by LORE (Low-Rank Ordinal
+Embedding; Anand et al., 2026), a map of the items with as few dimensions as the answers support.
+
+LORECV
+    Fit answers that are there; λ and the number of dimensions are chosen by cross-validation.
+LORE
+    The same at a given λ.
+Learner
+    Ask and tell: select the most informative questions, refit, and decide when to stop.
+as_triplets
+    Read and validate answers from arrays, data frames or files, as `Triplets`.
+
+Errors are `LoreError`, with one sentence that names the value and the rule.
+
+Examples
+--------
+>>> from lore_active import LORECV
+>>> from lore_active.simulation.observers import gaussian_space, simulated_answers
+>>> answers = simulated_answers(gaussian_space(12, 1, seed=1), 300, seed=2)
+>>> model = LORECV().fit(answers)
+>>> model.rank_, model.embedding_.shape
+(1, (12, 1))
+"""
 
 from __future__ import annotations
 

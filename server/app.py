@@ -104,7 +104,7 @@ def _install_monitor(app: Flask, clock: Callable[[], int]) -> None:
         name: Access(served.database, served.study.folder, clock)
         for name, served in studies.items()
     }
-    feeds = app.extensions["watch"] = {
+    feeds = app.extensions["feeds"] = {
         name: Feed(served.database, served.study, clock) for name, served in studies.items()
     }
 

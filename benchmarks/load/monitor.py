@@ -114,7 +114,7 @@ def model(c: Connection, rng: np.random.Generator, rank: int, fit: int, seq: int
              "bayes_factor_more")  # fmt: skip
     reasons = [{"name": name, "value": 1.0, "threshold": 2.3, "passed": False} for name in names]
     models.add_decision(
-        c, fit, False, False, rank, "Go on: " + "a sentence " * 30, json.dumps(reasons)
+        c, fit, False, False, rank, "Continue: " + "a sentence " * 30, json.dumps(reasons)
     )
 
 
@@ -130,9 +130,9 @@ def measure(rank: int) -> list[object]:
     rng = np.random.default_rng(2)
     with tempfile.TemporaryDirectory() as home:
         study, database, clock = big_study(Path(home) / "big", rank)
-        watch = Feed(database, study, lambda: clock[0])
-        cold = milliseconds(lambda: watch.update(True))
-        same = [milliseconds(lambda: watch.update(True)) for _ in range(ROUNDS)]
+        feed = Feed(database, study, lambda: clock[0])
+        cold = milliseconds(lambda: feed.update(True))
+        same = [milliseconds(lambda: feed.update(True)) for _ in range(ROUNDS)]
         after_answers, after_fit = [], []
         new_participant = database.write(
             lambda c: collection.add_participant(c, "new", None, {}, "", 5000, clock[0])
@@ -145,12 +145,12 @@ def measure(rank: int) -> list[object]:
                     answer(c, rng, new_participant.id, slot, clock[0])
 
             database.write(answers)
-            after_answers.append(milliseconds(lambda: watch.update(True)))
+            after_answers.append(milliseconds(lambda: feed.update(True)))
             clock[0] += 3000
             fit = FITS + 1 + turn
             database.write(lambda c, fit=fit: model(c, rng, rank, fit, ANSWERS, clock[0]))
-            after_fit.append(milliseconds(lambda: watch.update(True)))
-        update = watch.update(True)
+            after_fit.append(milliseconds(lambda: feed.update(True)))
+        update = feed.update(True)
         database.close()
     return [
         rank,

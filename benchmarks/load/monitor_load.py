@@ -24,7 +24,7 @@ async def signed_in(address: str) -> str:
     connection = Connection(parts.hostname or "", parts.port or 80)
     await connection.open()
     _, headers, html = await connection.request("GET", "/monitor/")
-    door = headers["set-cookie"].split(";")[0]
+    cookie = headers["set-cookie"].split(";")[0]
     found = re.search(r'name="csrf" value="([^"]+)"', html)
     assert found
     form = {"csrf": found[1], "study": "load", "password": PASSWORD}
@@ -33,7 +33,7 @@ async def signed_in(address: str) -> str:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     body = urlencode(form).encode()
     writer.write(
-        f"POST /monitor/sign-in HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {door}\r\n"
+        f"POST /monitor/sign-in HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {cookie}\r\n"
         "Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
@@ -48,7 +48,7 @@ async def signed_in(address: str) -> str:
 async def monitor(
     address: str,
     cookie: str,
-    looking: list[bool],
+    watching: list[bool],
     seen: list[int],
     end: asyncio.Event,
     wait: float,
@@ -60,7 +60,7 @@ async def monitor(
     version = ""
     await asyncio.sleep(wait)
     while not end.is_set():
-        if looking[0]:
+        if watching[0]:
             extra = f"\r\nAccept-Encoding: gzip\r\nIf-None-Match: {version}"
             status, headers = await fetched(connection, cookie + extra)
             if status == 200:
@@ -88,8 +88,8 @@ async def run(
     address: str, participants: int, seconds: float, rounds: int, monitors: int
 ) -> dict[bool, tuple[Counts, int]]:
     """Stretches without and with monitors, in turns."""
-    cookie, end, looking, seen = await signed_in(address), asyncio.Event(), [False], []
-    tallies = {False: Counts(), True: Counts()}
+    cookie, end, watching, seen = await signed_in(address), asyncio.Event(), [False], []
+    counts = {False: Counts(), True: Counts()}
     current = Counts()
     tasks = [
         asyncio.create_task(
@@ -98,25 +98,27 @@ async def run(
         for number in range(participants)
     ]
     tasks += [
-        asyncio.create_task(monitor(address, cookie, looking, seen, end, EVERY * number / monitors))
+        asyncio.create_task(
+            monitor(address, cookie, watching, seen, end, EVERY * number / monitors)
+        )
         for number in range(monitors)
     ]
     await asyncio.sleep(12)
     for turn in range(2 * rounds):
         # First without, then with; then with, then without: what drifts falls on both.
-        looking[0] = turn % 4 in (1, 2)
+        watching[0] = turn % 4 in (1, 2)
         await asyncio.sleep(2 * EVERY)
         current.seconds, current.measuring = [], True
         await asyncio.sleep(seconds)
         current.measuring = False
-        tallies[looking[0]].seconds += current.seconds
-        print(f"  {'with' if looking[0] else 'without'}: {len(current.seconds)} answers, p99 "
+        counts[watching[0]].seconds += current.seconds
+        print(f"  {'with' if watching[0] else 'without'}: {len(current.seconds)} answers, p99 "
               f"{1000 * np.percentile(current.seconds, 99):.1f} ms", flush=True)  # fmt: skip
     end.set()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for tally in tallies.values():
-        tally.errors = current.errors
-    return {watched: (tally, len(seen)) for watched, tally in tallies.items()}
+    for count in counts.values():
+        count.errors = current.errors
+    return {watched: (count, len(seen)) for watched, count in counts.items()}
 
 
 def compared(participants: int, seconds: float, rounds: int, monitors: int) -> list[list[object]]:

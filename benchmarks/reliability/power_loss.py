@@ -103,7 +103,7 @@ def _wrongs(c: sqlite3.Connection) -> list[str]:
 def cut_at_random(copy: Copy, times: int, rng: np.random.Generator) -> dict[str, Any]:
     """Spoil the copy's log again and again; counts what should never happen.
 
-    Each time the database must open, be sound, and hold the first answers of the whole log: no
+    Each time the database must open, be valid, and hold the first answers of the whole log: no
     gaps, none changed, and the more of them the later the log is spoilt.
     """
     (copy.folder / "study.db-wal").write_bytes(copy.log)

@@ -153,7 +153,7 @@ def _whole(value: float) -> str:
 
 
 def tell_arrivals(page: Page, one: dict[str, Any]) -> None:
-    """The crowd at the door."""
+    """A crowd that arrives within a minute."""
     page.text(
         "## Arrivals\n\n"
         f"{one['participants']:,} participants, each with a link and a connection of their own, "

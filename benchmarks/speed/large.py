@@ -136,7 +136,7 @@ def state_of(items: int, rank: int, answers: int) -> SelectorState:
     """A fitted acquisition model, as a selector gets it."""
     rows = simulated_answers(gaussian_space(items, rank, SPACE_SEED), answers, ANSWER_SEED)
     pairs = as_pairs(as_triplets(rows, items))
-    z = map_embedding.fits_by_rank(pairs, answers, 0.1, rank, fine=False, least=rank)[rank][0]
+    z = map_embedding.fits_by_rank(pairs, answers, 0.1, rank, final=False, min_rank=rank)[rank][0]
     none = np.empty((0, 3), dtype=np.int64)
     return SelectorState(z, 1.0, rows, none, set(), AllQuestions(items))
 

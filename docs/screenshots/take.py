@@ -23,6 +23,7 @@ from server.report.report import report as make_report
 from server.store import collection, heartbeat
 from server.study.samples.colours import colours
 from server.study.samples.template import write_study
+from tests.browser.conftest import find_chromium
 from tests.support.live_server import LiveServer
 from tests.support.simulated_participants import SimulatedParticipant
 
@@ -134,7 +135,7 @@ def main(out: Path) -> None:
         worker = Worker(served.database, served.study, clock, time.perf_counter)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+                executable_path=find_chromium(), args=["--no-sandbox"]
             )
             excluded = False
             stages = {30: "1-start", 180: "2-half-way"}

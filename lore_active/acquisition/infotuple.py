@@ -100,41 +100,41 @@ class InfoTupleSelector:
 
     name = "infotuple"
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        if not known.kind.has_anchor or known.kind == TRIPLET:
-            rows = known.source.new(POOL, known.taken, rng)
-            scores = self.scores(known, rows, rng)
-            if known.kind == TRIPLET:
-                turn = AnchorBalance(known, count)
+        if not state.kind.has_anchor or state.kind == TRIPLET:
+            rows = state.source.new(POOL, state.taken, rng)
+            scores = self.scores(state, rows, rng)
+            if state.kind == TRIPLET:
+                turn = AnchorBalance(state, count)
                 best = [turn.best(rows, scores) for _ in range(min(count, len(rows)))]
             else:
                 best = np.argsort(-scores, kind="stable")[:count].tolist()
             return Selection(rows[best], scores[best])
-        items = np.arange(known.n_objects)
+        items = np.arange(state.n_objects)
 
         def composed(anchor: int) -> tuple[Questions, float]:
             others = items[items != anchor]
             bodies = np.array(
-                [rng.permutation(others)[: known.kind.options] for _ in range(TRIALS)]
+                [rng.permutation(others)[: state.kind.options] for _ in range(TRIALS)]
             )
             rows = np.column_stack([np.full(TRIALS, anchor), bodies])
-            scores = self.scores(known, rows, rng)
+            scores = self.scores(state, rows, rng)
             best = int(np.argmax(scores))
             return rows[best : best + 1], float(scores[best])
 
-        return turns(known, count, rng, composed)
+        return turns(state, count, rng, composed)
 
-    def scores(self, known: SelectorState, rows: Questions, rng: np.random.Generator) -> Floats:
+    def scores(self, state: SelectorState, rows: Questions, rng: np.random.Generator) -> Floats:
         """Mutual information of each question's answer and its distances."""
-        z, options, kind = known.embedding, rows[:, 1:], known.kind
+        z, options, kind = state.embedding, rows[:, 1:], state.kind
         other = rows[:, :1] if kind.has_anchor else np.roll(options, -1, axis=1)
         if not kind.has_anchor:
             options = np.roll(options, 1, axis=1)
-        distance = np.linalg.norm(z[options] - z[other], axis=2) / known.temperature
+        distance = np.linalg.norm(z[options] - z[other], axis=2) / state.temperature
         first, second = np.triu_indices(len(z), 1)
-        spread = float(np.linalg.norm(z[first] - z[second], axis=1).std()) / known.temperature
-        noise = spread * rng.normal(size=(DRAWS, distance.shape[1]))
+        deviation = float(np.linalg.norm(z[first] - z[second], axis=1).std()) / state.temperature
+        noise = deviation * rng.normal(size=(DRAWS, distance.shape[1]))
         return np.array(
             [
                 mutual_information(np.maximum(row + noise, 0.0), kind.pick, kind.ordered)

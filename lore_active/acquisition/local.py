@@ -62,31 +62,31 @@ class LocalSelector:
             raise InvalidParameter(f"share is {share!r}, but must be between 0 and 1.")
         self.share = share
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        if known.kind != TRIPLET:
-            return self._grids(known, count, rng)
-        rows = known.source.new(POOL, known.taken, rng)
-        scores = self.scores(known, rows)
-        turn = AnchorBalance(known, count)
+        if state.kind != TRIPLET:
+            return self._grids(state, count, rng)
+        rows = state.source.new(POOL, state.taken, rng)
+        scores = self.scores(state, rows)
+        turn = AnchorBalance(state, count)
         picked = [turn.best(rows, scores) for _ in range(min(count, len(rows)))]
         return Selection(rows[picked], scores[picked])
 
-    def scores(self, known: SelectorState, rows: Questions) -> Floats:
+    def scores(self, state: SelectorState, rows: Questions) -> Floats:
         """How much the answers depend on the further dimension, by question.
 
         p (1 − p) times the variance of what the further coordinates, of variance s² each, add to
         the margin; p is the probability of an answer without them. Earlier answers to the same
         question have reduced that variance.
         """
-        z = known.embedding
+        z = state.embedding
         near, far = (np.linalg.norm(z[rows[:, 0]] - z[rows[:, k]], axis=1) for k in (1, 2))
         added = np.zeros(len(rows))
         for distance in (near, far):
             added += self._added(z, distance)
-        likely = 0.5 * (1.0 + np.tanh(0.5 * (far - near) / known.temperature))
+        likely = 0.5 * (1.0 + np.tanh(0.5 * (far - near) / state.temperature))
         score = likely * (1.0 - likely) * added
-        return np.asarray(score / (1.0 + self._times_asked(known, rows) * score))
+        return np.asarray(score / (1.0 + self._times_asked(state, rows) * score))
 
     def _added(self, z: Floats, distance: Floats) -> Floats:
         """Variance of what the further coordinates add to distances."""
@@ -95,9 +95,9 @@ class LocalSelector:
         gain = np.sqrt(distance[:, np.newaxis] ** 2 + squares) - distance[:, np.newaxis]
         return np.asarray((gain**2) @ WEIGHTS - (gain @ WEIGHTS) ** 2)
 
-    def _grids(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
-        """Trials of an anchor and its neighbours that tell most about what would be added."""
-        z, kind = np.ascontiguousarray(known.embedding), known.kind
+    def _grids(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+        """The most informative trials of an anchor and its neighbours about what would be added."""
+        z, kind = np.ascontiguousarray(state.embedding), state.kind
         size = round(NEIGHBOURS * kind.options)
 
         def composed(anchor: int) -> tuple[Questions, float]:
@@ -105,46 +105,46 @@ class LocalSelector:
             away[anchor] = np.inf
             near = np.argsort(away, kind="stable")[: min(size, len(z) - 1)]
             if not kind.has_anchor:
-                return self._odd_one(known, anchor, near)
+                return self._odd_one(state, anchor, near)
             options = np.empty(kind.options, dtype=np.int32)
             score = composition.compose(
-                *(kind.options, kind.pick, kind.ordered, away[near] / known.temperature),
+                *(kind.options, kind.pick, kind.ordered, away[near] / state.temperature),
                 *(np.zeros((len(near), len(near))), np.diag(self._added(z, away[near])), options),
             )
             return np.array([[anchor, *near[options]]], dtype=np.int64), score
 
-        return grids.turns(known, count, rng, composed)
+        return grids.turns(state, count, rng, composed)
 
     def _odd_one(
-        self, known: SelectorState, item: int, near: NDArray[np.int64]
+        self, state: SelectorState, item: int, near: NDArray[np.int64]
     ) -> tuple[Questions, float]:
-        """The item and the two of its neighbours with which their answer tells most."""
+        """The item and the two of its neighbours whose comparison is most informative."""
         first, second = np.triu_indices(len(near), 1)
         rows = np.column_stack([np.full(len(first), item), near[first], near[second]])
-        z = known.embedding
+        z = state.embedding
         sides = [
             np.linalg.norm(z[rows[:, m]] - z[rows[:, n]], axis=1)
             for m, n in ((1, 2), (2, 0), (0, 1))
         ]
-        distance = np.column_stack(sides) / known.temperature
+        distance = np.column_stack(sides) / state.temperature
         p = np.exp(distance.min(axis=1, keepdims=True) - distance)
         p /= p.sum(axis=1, keepdims=True)
         added = np.column_stack([self._added(z, side) for side in sides])
         scores = (p * (1.0 - p) * added).sum(axis=1)
-        scores[[int(key) in known.taken for key in grid_keys(_no_anchor(rows))]] = -np.inf
+        scores[[int(key) in state.taken for key in grid_keys(_no_anchor(rows))]] = -np.inf
         best = int(np.argmax(scores))
         return _no_anchor(rows[best : best + 1]), float(scores[best])
 
     @staticmethod
-    def _times_asked(known: SelectorState, rows: Questions) -> NDArray[np.int64]:
+    def _times_asked(state: SelectorState, rows: Questions) -> NDArray[np.int64]:
         """How often each question has been answered or is pending."""
-        asked = len(known.answered) + len(known.pending)
-        if not known.source.asks_again(asked):
+        asked = len(state.answered) + len(state.pending)
+        if not state.source.asks_again(asked):
             # Only new questions are candidates.
             return np.zeros(len(rows), dtype=np.int64)
         earlier, candidates = (
-            keys(some, known.n_objects)
-            for some in (np.concatenate([known.answered, known.pending]), rows)
+            keys(some, state.n_objects)
+            for some in (np.concatenate([state.answered, state.pending]), rows)
         )
         number, times = np.unique(earlier, return_counts=True)
         place = np.searchsorted(number, candidates).clip(max=len(number) - 1)

@@ -35,7 +35,7 @@ NOISES: tuple[float, ...] = (0.06, 0.2)
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionModel:
-    """MAP embedding used for selection, and `wider`, the same with one dimension more.
+    """MAP embedding used for selection, and `wider`, the same with one more dimension.
 
     `accuracy` is the cross-validated accuracy on the comparisons of model-independent questions,
     `judged` the number of these questions; of kinds other than triplets, the number of triplets of
@@ -58,7 +58,7 @@ class AcquisitionModel:
 class Chosen:
     """An acquisition model, and what cross-validation found on the way.
 
-    `steps` is, by rank, the difference in held-out log-loss of one dimension more.
+    `steps` is, by rank, the difference in held-out log-loss of one more dimension.
     """
 
     acquisition: AcquisitionModel
@@ -70,7 +70,7 @@ def chosen(
     triplets: Triplets,
     model_independent: NDArray[np.bool_],
     seed: int,
-    most: int,
+    max_rank: int,
     previous: AcquisitionModel | None = None,
     mapper: Mapper = map,
     warm: WarmStarts = NO_STARTS,
@@ -78,7 +78,7 @@ def chosen(
     check: bool = False,
     kind: Kind = TRIPLET,
 ) -> Chosen:
-    """Choose rank (up to `most`) and prior precision by cross-validation, and fit all answers.
+    """Choose rank (up to `max_rank`) and prior precision by cross-validation, and fit all answers.
 
     Each combination is compared at its best temperature: what matters is how well the margins
     discriminate, and with few answers a calibrated fit would be uninformative. Fits start from
@@ -89,13 +89,13 @@ def chosen(
     triplets.refuse_weights("the acquisition model")
     parts = split(triplets, seed)
     table = _HeldOut(parts, triplets, warm, mapper, check)
-    least, noises = 1, NOISES
+    min_rank, noises = 1, NOISES
     if warm.noise in NOISES and previous is not None and not check:
-        least, noises = max(1, min(expected, previous.embedding.shape[1]) - 1), (warm.noise,)
-    table.add(noises, least, most)
-    while table.best[0] == least and least > 1:
-        least -= 1
-        table.add(noises, least, least)
+        min_rank, noises = max(1, min(expected, previous.embedding.shape[1]) - 1), (warm.noise,)
+    table.add(noises, min_rank, max_rank)
+    while table.best[0] == min_rank and min_rank > 1:
+        min_rank -= 1
+        table.add(noises, min_rank, min_rank)
     rank, noise = table.best
     # Comparisons of one trial are predicted together: its share of correct ones counts once.
     free = triplets.take(model_independent)
@@ -105,8 +105,8 @@ def chosen(
     known = () if previous is None else (previous.embedding, previous.wider)
     fits = map_fits(
         *(answers, count, noise, rank + 1, {start.shape[1]: start for start in known}),
-        fine=True,
-        least=rank,
+        final=True,
+        min_rank=rank,
         cold=check,
     )
     acquisition = AcquisitionModel(
@@ -146,12 +146,12 @@ class _HeldOut:
         self._cold = warm.checks % len(parts) if check and parts else None
         self._fits: list[dict[tuple[int, float], Floats]] = [{} for _ in parts]
 
-    def add(self, noises: Sequence[float], least: int, most: int) -> None:
+    def add(self, noises: Sequence[float], min_rank: int, max_rank: int) -> None:
         """Fit these ranks at these prior precisions, and predict what is held out."""
         for noise in noises:
-            fitted = partial(self._fitted, noise, least, most)
+            fitted = partial(self._fitted, noise, min_rank, max_rank)
             by_fold = list(self.mapper(fitted, range(len(self.parts))))
-            for rank in range(least, most + 1):
+            for rank in range(min_rank, max_rank + 1):
                 column = np.zeros(len(self.triplets))
                 for fold, done, fits in zip(self.parts, self._fits, by_fold, strict=True):
                     done[rank, noise] = fits[rank][0]
@@ -160,14 +160,14 @@ class _HeldOut:
                 losses = log_losses(column, best_temperature(column))
                 self.losses[rank, noise] = self.triplets.trial_means(losses)
 
-    def _fitted(self, noise: float, least: int, most: int, index: int) -> dict[int, MapFit]:
+    def _fitted(self, noise: float, min_rank: int, max_rank: int, index: int) -> dict[int, MapFit]:
         fold, done = self.parts[index], self._fits[index]
         # The same rank at another precision is nearer than that of the last audit.
         near = {rank: z for (rank, _), z in done.items()}
         return map_fits(
-            *(fold.answers, fold.count, noise, most, {**self._starts[index], **near}),
-            least=least,
-            cold=index == self._cold and least < most,
+            *(fold.answers, fold.count, noise, max_rank, {**self._starts[index], **near}),
+            min_rank=min_rank,
+            cold=index == self._cold and min_rank < max_rank,
         )
 
     def starts(self, index: int, noise: float) -> dict[int, Floats]:
@@ -181,7 +181,7 @@ class _HeldOut:
         return min(sorted(self.losses), key=lambda key: float(self.losses[key].mean()))
 
     def steps(self) -> dict[int, LossDifference]:
-        """By rank: log-loss difference of one dimension more, each at its best precision."""
+        """By rank: log-loss difference of one more dimension, each at its best precision."""
         best = {
             rank: min(
                 (self.losses[at, noise] for at, noise in sorted(self.losses) if at == rank),
@@ -197,8 +197,8 @@ class _HeldOut:
 def refitted(answers: Pairs | Stages, count: int, last: AcquisitionModel) -> AcquisitionModel:
     """Refit after new answers, at the same rank and prior precision."""
     return AcquisitionModel(
-        embedding=map_embedding.fitted(answers, count, last.noise, last.embedding, fine=True)[0],
-        wider=map_embedding.fitted(answers, count, last.noise, last.wider, fine=True)[0],
+        embedding=map_embedding.fitted(answers, count, last.noise, last.embedding, final=True)[0],
+        wider=map_embedding.fitted(answers, count, last.noise, last.wider, final=True)[0],
         noise=last.noise,
         accuracy=last.accuracy,
         judged=last.judged,

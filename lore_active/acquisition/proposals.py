@@ -55,25 +55,25 @@ def order_drawn(choose: Callable[[], list[Proposal]], rng: np.random.Generator) 
 
 def coverage_design(
     n: int,
-    known: SelectorState,
+    state: SelectorState,
     as_anchor: NDArray[np.int64],
     as_option: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> list[Proposal]:
     """Coverage design: questions about the items that were asked about least."""
-    anchors, options, taken = as_anchor.copy(), as_option.copy(), set(known.taken)
+    anchors, options, taken = as_anchor.copy(), as_option.copy(), set(state.taken)
     chosen = []
     for _ in range(n):
-        rows = known.source.covering(anchors, options, taken, rng)
+        rows = state.source.coverage(anchors, options, taken, rng)
         if len(rows):
             chosen.append(Proposal(rows[0], "cover", 0.0))
-            taken |= _keys(rows, known)
+            taken |= _keys(rows, state)
     return chosen
 
 
 def informative(
     n: int,
-    known: SelectorState,
+    state: SelectorState,
     acquisition: AcquisitionModel,
     selector: Selector,
     random_share: float,
@@ -83,8 +83,8 @@ def informative(
 ) -> list[Proposal]:
     """Active questions, mixed with random ones from which accuracy is estimated without bias."""
     is_random = rng.random(n) < random_share
-    uniform = known.source.new(int(is_random.sum()), known.taken, rng)
-    free = replace(known, taken=known.taken | _keys(uniform, known))
+    uniform = state.source.new(int(is_random.sum()), state.taken, rng)
+    free = replace(state, taken=state.taken | _keys(uniform, state))
     active = iter(
         _active(
             int(n - is_random.sum()), free, acquisition, selector, exploration_share, rng, local
@@ -98,7 +98,7 @@ def informative(
 
 def _active(
     count: int,
-    known: SelectorState,
+    state: SelectorState,
     acquisition: AcquisitionModel,
     selector: Selector,
     exploration_share: float,
@@ -113,10 +113,10 @@ def _active(
     if not count:
         return []
     if local is not None and (is_local := rng.random(count) < local.share).any():
-        return _with_local(is_local, known, acquisition, selector, exploration_share, rng, local)
+        return _with_local(is_local, state, acquisition, selector, exploration_share, rng, local)
     wide = acquisition.wider.shape[1] > 0 and rng.random() < exploration_share
     embedding = acquisition.wider if wide else acquisition.embedding
-    picks = selector.pick(replace(known, embedding=embedding, temperature=TEMPERATURE), count, rng)
+    picks = selector.pick(replace(state, embedding=embedding, temperature=TEMPERATURE), count, rng)
     return [
         Proposal(row, "active", float(score))
         for row, score in zip(picks.questions, picks.scores, strict=True)
@@ -125,7 +125,7 @@ def _active(
 
 def _with_local(
     is_local: NDArray[np.bool_],
-    known: SelectorState,
+    state: SelectorState,
     acquisition: AcquisitionModel,
     selector: Selector,
     exploration_share: float,
@@ -133,12 +133,12 @@ def _with_local(
     local: Local,
 ) -> list[Proposal]:
     """Active questions, some of which `local` picks; the others as if those were answered."""
-    here = replace(known, embedding=acquisition.embedding, temperature=TEMPERATURE)
+    here = replace(state, embedding=acquisition.embedding, temperature=TEMPERATURE)
     picks = local.selector.pick(here, int(is_local.sum()), rng)
     free = replace(
-        known,
-        pending=np.vstack([known.pending, picks.questions]),
-        taken=known.taken | _keys(picks.questions, known),
+        state,
+        pending=np.vstack([state.pending, picks.questions]),
+        taken=state.taken | _keys(picks.questions, state),
     )
     others = iter(
         _active(int((~is_local).sum()), free, acquisition, selector, exploration_share, rng, None)
@@ -151,6 +151,6 @@ def _with_local(
     return [proposal for proposal in mixed if proposal is not None]
 
 
-def _keys(rows: Questions, known: SelectorState) -> set[int]:
-    number = keys(rows, known.n_objects) if known.kind == TRIPLET else grid_keys(rows)
+def _keys(rows: Questions, state: SelectorState) -> set[int]:
+    number = keys(rows, state.n_objects) if state.kind == TRIPLET else grid_keys(rows)
     return {int(key) for key in number}

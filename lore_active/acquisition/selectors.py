@@ -48,9 +48,9 @@ class RandomSelector:
 
     name = "random"
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        rows = known.source.new(count, known.taken, rng)
+        rows = state.source.new(count, state.taken, rng)
         return Selection(rows, np.zeros(len(rows)))
 
 
@@ -73,17 +73,17 @@ class UncertaintySelector:
 
     name = "uncertainty"
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        if known.kind != TRIPLET:
-            return grids.uncertain(known, count, rng)
-        rows = known.source.new(POOL, known.taken, rng)
+        if state.kind != TRIPLET:
+            return grids.uncertain(state, count, rng)
+        rows = state.source.new(POOL, state.taken, rng)
         near, far = (
-            np.linalg.norm(known.embedding[rows[:, 0]] - known.embedding[rows[:, k]], axis=1)
+            np.linalg.norm(state.embedding[rows[:, 0]] - state.embedding[rows[:, k]], axis=1)
             for k in (1, 2)
         )
         scores = -np.abs(far - near)
-        turn = AnchorBalance(known, count)
+        turn = AnchorBalance(state, count)
         picked = [turn.best(rows, scores) for _ in range(min(count, len(rows)))]
         return Selection(rows[picked], scores[picked])
 
@@ -115,15 +115,15 @@ class FisherSelector:
 
     name = "fisher"
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions; see `Selector.pick`."""
-        if known.kind != TRIPLET:
-            return grids.informative(known, count, rng)
-        candidates = self._candidates(known, rng)
+        if state.kind != TRIPLET:
+            return grids.informative(state, count, rng)
+        candidates = self._candidates(state, rng)
         best_first = np.argsort(-candidates.scores(), kind="stable")
         candidates.narrow(best_first[: SHORTLIST + SHORTLIST_EACH * count], learn=count)
         rows = candidates.rows
-        turn = AnchorBalance(known, count)
+        turn = AnchorBalance(state, count)
         picked, scores = [], []
         for _ in range(min(count, len(rows))):
             score = candidates.scores()
@@ -134,31 +134,31 @@ class FisherSelector:
         return Selection(rows[picked], np.array(scores))
 
     def _candidates(
-        self, known: SelectorState, rng: np.random.Generator
+        self, state: SelectorState, rng: np.random.Generator
     ) -> Candidates | BlockCandidates:
-        z = np.ascontiguousarray(known.embedding)
+        z = np.ascontiguousarray(state.embedding)
         if z.size > MAX_EXACT:
-            blocks = covariance_blocks(known)
-            rows = known.source.new(POOL, known.taken, rng)
+            blocks = covariance_blocks(state)
+            rows = state.source.new(POOL, state.taken, rng)
             targets = draw(len(z), TARGETS_PER_ITEM * len(z), rng)
             asked, variances = Gradients(z, targets), np.empty(len(targets))
             block_variances(asked.slopes, targets, blocks, variances)
             weights = target_weights(asked.margins, variances)
-            return BlockCandidates(z, blocks, targets, weights, rows, known.temperature)
-        covariance = coordinate_covariance(known)
-        rows = known.source.new(POOL, known.taken, rng)
+            return BlockCandidates(z, blocks, targets, weights, rows, state.temperature)
+        covariance = coordinate_covariance(state)
+        rows = state.source.new(POOL, state.taken, rng)
         asked = Gradients(z, draw(len(z), TARGETS, rng))
         weights = target_weights(asked.margins, asked.variances(covariance))
         images = asked.through(covariance) * np.sqrt(weights / TARGETS)[:, np.newaxis]
-        return Candidates(z, covariance, np.ascontiguousarray(images.T), rows, known.temperature)
+        return Candidates(z, covariance, np.ascontiguousarray(images.T), rows, state.temperature)
 
 
 class AnchorBalance:
     """Anchor balancing: no item becomes the anchor much more often than the others."""
 
-    def __init__(self, known: SelectorState, count: int) -> None:
-        self._used = np.bincount(known.pending[:, 0], minlength=known.n_objects)
-        self._slack = count // known.n_objects
+    def __init__(self, state: SelectorState, count: int) -> None:
+        self._used = np.bincount(state.pending[:, 0], minlength=state.n_objects)
+        self._slack = count // state.n_objects
         self._free: np.ndarray | None = None
 
     def best(self, rows: Questions, scores: Floats) -> int:

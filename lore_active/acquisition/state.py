@@ -95,7 +95,7 @@ class Selector(Protocol):
         """Name in configuration files."""
         ...
 
-    def pick(self, known: SelectorState, count: int, rng: np.random.Generator) -> Selection:
+    def pick(self, state: SelectorState, count: int, rng: np.random.Generator) -> Selection:
         """Select new questions.
 
         Parameters
@@ -134,30 +134,30 @@ def _prior(z: Floats) -> Floats:
     return np.asarray(1.0 / np.maximum((z**2).mean(axis=0), 1e-12))
 
 
-def covariance_blocks(known: SelectorState) -> Floats:
+def covariance_blocks(state: SelectorState) -> Floats:
     """Covariance of each item's coordinates, where that of all coordinates is too large.
 
     Comparisons count as triplets, even if several are of one trial.
     """
-    z = np.ascontiguousarray(known.embedding)
-    pending = known.pending if known.kind == TRIPLET else known.answered[:0]
-    return item_blocks(z, (known.answered, pending), known.temperature, _prior(z))
+    z = np.ascontiguousarray(state.embedding)
+    pending = state.pending if state.kind == TRIPLET else state.answered[:0]
+    return item_blocks(z, (state.answered, pending), state.temperature, _prior(z))
 
 
-def _asked(known: SelectorState) -> list[Questions | Stages | Unanswered]:
+def _asked(state: SelectorState) -> list[Questions | Stages | Unanswered]:
     """What has been answered or is pending, of which the information is known or expected."""
-    answered: Questions | Stages = known.answered
-    if len(np.unique(known.trials)) < len(known.trials) and (answers := known.triplets).compound:
+    answered: Questions | Stages = state.answered
+    if len(np.unique(state.trials)) < len(state.trials) and (answers := state.triplets).compound:
         answered = as_stages(answers)
-    if known.kind == TRIPLET:
-        return [answered, known.pending]
-    return [answered, Unanswered(known.kind, known.pending)]
+    if state.kind == TRIPLET:
+        return [answered, state.pending]
+    return [answered, Unanswered(state.kind, state.pending)]
 
 
-def coordinate_covariance(known: SelectorState) -> Floats:
+def coordinate_covariance(state: SelectorState) -> Floats:
     """Covariance of all coordinates: inverse of the expected information plus a weak prior."""
-    z = np.ascontiguousarray(known.embedding)
-    matrix = factored(z, _asked(known), known.temperature, _prior(z))
+    z = np.ascontiguousarray(state.embedding)
+    matrix = factored(z, _asked(state), state.temperature, _prior(z))
     with one_thread():
         _, failed = lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
     if failed:

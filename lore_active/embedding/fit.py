@@ -12,7 +12,7 @@ from lore_active.embedding.solver import Solution, SolverSettings, solve
 from lore_active.types import Floats
 
 # Standard deviation of a cold start along one axis: wide, so that items can pass each other.
-COLD_SPREAD = 5.0**0.5
+COLD_DEVIATION = 5.0**0.5
 # A cold start is first solved roughly with a weaker penalty. With the full penalty, dimensions
 # that the answers support can collapse before the coordinates have formed.
 EASE_PENALTY = 1.0 / 3.0
@@ -79,11 +79,11 @@ def spectral_start(pairs: Pairs, settings: SolverSettings) -> Floats:
     count = min(settings.n_components, pairs.n_objects - 1)
     origin = np.zeros((pairs.n_objects, 1))
     directions = steepest_directions(pairs, origin, settings.margin, count)
-    return np.asarray(directions * (COLD_SPREAD * np.sqrt(pairs.n_objects)))
+    return np.asarray(directions * (COLD_DEVIATION * np.sqrt(pairs.n_objects)))
 
 
 def random_start(
-    n_objects: int, n_components: int, seed: int, spread: float = COLD_SPREAD
+    n_objects: int, n_components: int, seed: int, deviation: float = COLD_DEVIATION
 ) -> Floats:
-    """Independent Gaussian coordinates of standard deviation `spread`."""
-    return np.random.default_rng(seed).normal(0.0, spread, (n_objects, n_components))
+    """Independent Gaussian coordinates of standard deviation `deviation`."""
+    return np.random.default_rng(seed).normal(0.0, deviation, (n_objects, n_components))

@@ -31,6 +31,25 @@ LOG = tuple(1.0 / k for k in range(1, 32))
 
 
 @kernel
+def decay(x: float) -> float:
+    """exp(−x) for |x| ≤ MAX_EXPONENT: Taylor series at x / 4096, then twelve squarings."""
+    y = x * (-1.0 / 4096.0)
+    y2 = y * y
+    odd = EXP[7] + y2 * EXP[9]
+    even = EXP[8] + y2 * EXP[10]
+    odd = EXP[5] + y2 * odd
+    even = EXP[6] + y2 * even
+    odd = EXP[3] + y2 * odd
+    even = EXP[4] + y2 * even
+    odd = 1.0 + y2 * odd
+    even = EXP[2] + y2 * even
+    e = 1.0 + y2 * even + y * odd
+    for _ in range(12):
+        e *= e
+    return e
+
+
+@kernel
 def distances(z: Floats, first: Indices, second: Indices, out: Floats) -> None:
     """Smoothed distance of every pair."""
     columns = z.shape[1]

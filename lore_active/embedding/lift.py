@@ -41,7 +41,7 @@ def steepest_directions(pairs: Pairs, embedding: Floats, margin: float, count: i
 
 
 def lifted(pairs: Pairs, solution: Solution, settings: SolverSettings) -> Solution | None:
-    """A better solution with one dimension more, or None if there is none."""
+    """A better solution with one more dimension, or None if there is none."""
     if solution.rank >= min(settings.n_components, pairs.n_objects - 1):
         return None
     direction = steepest_directions(pairs, solution.embedding, settings.margin, 1)

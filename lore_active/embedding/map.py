@@ -22,33 +22,34 @@ from lore_active.types import Floats, Indices
 CV_TOLERANCE, FINAL_TOLERANCE = 1e-5, 1e-6
 CV_ITERATIONS, FINAL_ITERATIONS = 50, 200
 # Standard deviation of a cold start relative to the prior's: coordinates grow from the centre.
-COLD_SPREAD = 0.3
+COLD_DEVIATION = 0.3
 NO_STARTS = np.empty(0, dtype=np.int32)
 
 
 def fits_by_rank(
-    answers: Pairs | Stages, count: int, noise: float, most: int, fine: bool, least: int = 1
+    answers: Pairs | Stages, count: int, noise: float, max_rank: int, final: bool, min_rank: int = 1
 ) -> dict[int, tuple[Floats, float]]:
     """MAP embeddings by rank, with their objectives.
 
-    A cold fit in `most` dimensions, then refits without the weakest dimension, down to `least`.
+    A cold fit in `max_rank` dimensions, then refits without the weakest dimension, down to
+    `min_rank`; `final` ones to the tolerance of fits that are used.
     """
-    start = spectral_start(pairs_of(answers), SolverSettings(n_components=most))
-    missing = most - start.shape[1]
+    start = spectral_start(pairs_of(answers), SolverSettings(n_components=max_rank))
+    missing = max_rank - start.shape[1]
     if missing:
         seeded = np.random.default_rng(missing).normal(size=(answers.n_objects, missing))
         start = np.column_stack([start, seeded * np.sqrt(max(float((start**2).mean()), 1e-6))])
-    start = start * (COLD_SPREAD / np.sqrt(noise * (start**2).mean()))
+    start = start * (COLD_DEVIATION / np.sqrt(noise * (start**2).mean()))
     fits: dict[int, tuple[Floats, float]] = {}
-    while start.shape[1] >= least:
+    while start.shape[1] >= min_rank:
         width = start.shape[1]
-        fits[width] = fitted(answers, count, noise, start, fine)
+        fits[width] = fitted(answers, count, noise, start, final)
         start = fits[width][0][:, :-1]
     return fits
 
 
 def fitted(
-    answers: Pairs | Stages, count: int, noise: float, start: Floats, fine: bool
+    answers: Pairs | Stages, count: int, noise: float, start: Floats, final: bool
 ) -> tuple[Floats, float]:
     """MAP embedding on its principal axes, from a start; and its objective per comparison."""
     if not start.size:
@@ -62,7 +63,7 @@ def fitted(
         np.ascontiguousarray(start, dtype=np.float64),
         *(answers.first, answers.second, *arrays, answers.weight, starts),
         noise / count,
-        FINAL_TOLERANCE if fine else CV_TOLERANCE,
-        FINAL_ITERATIONS if fine else CV_ITERATIONS,
+        FINAL_TOLERANCE if final else CV_TOLERANCE,
+        FINAL_ITERATIONS if final else CV_ITERATIONS,
     )
     return z, float(objective)

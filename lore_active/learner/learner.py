@@ -367,21 +367,21 @@ class Learner:
         if not question.version or self.model is None:
             self._counts.predict(None)
             return
-        _, places = self.model.prediction(question.kind, question.anchor, question.options)
-        self._counts.predict(question.margin, places)
+        _, positions = self.model.prediction(question.kind, question.anchor, question.options)
+        self._counts.predict(question.margin, positions)
 
     def _chooser(
-        self, n: int, known: SelectorState, rng: np.random.Generator
+        self, n: int, state: SelectorState, rng: np.random.Generator
     ) -> Callable[[], list[proposals.Proposal]]:
         model = self.model
         if model is None:
             counts = self._history.as_anchor.copy(), self._history.as_option.copy()
-            return partial(proposals.coverage_design, n, known, *counts, rng)
+            return partial(proposals.coverage_design, n, state, *counts, rng)
         return partial(
             proposals.informative,
             *(
                 n,
-                known,
+                state,
                 model.acquisition,
                 self.selector,
                 self.random_share,

@@ -17,7 +17,7 @@ from lore_active.reproducibility import one_thread
 from lore_active.stopping.sensitivity import Sensitivity
 from lore_active.types import Floats
 
-# Margin, and the places of the options predicted to be chosen (none for triplets).
+# Margin, and the positions of the options predicted to be chosen (none for triplets).
 Prediction = tuple[float, tuple[int, ...]]
 
 
@@ -50,7 +50,7 @@ class Model:
         return float(np.linalg.norm(z[anchor] - z[right])) - near
 
     def prediction(self, kind: Kind, anchor: int | None, options: Sequence[int]) -> Prediction:
-        """The predicted margin of a question, and the places of the options to be chosen.
+        """The predicted margin of a question, and the positions of the options to be chosen.
 
         The margin of a triplet is `margin`. Of other kinds it is the difference between the
         distances of the nearest option that is not picked and the last one that is; of the odd one
@@ -101,20 +101,20 @@ def procrustes_aligned(embedding: Floats, previous: Floats | None) -> Floats:
     )
 
 
-def item_covariances(known: SelectorState) -> Floats | None:
+def item_covariances(state: SelectorState) -> Floats | None:
     """Covariance of each item's coordinates (items × rank × rank); None without dimensions.
 
     Translations and rotations, which no answer can identify, are projected out: the ellipses show
     the uncertainty of an item relative to the others. For too many coordinates the covariance is
     approximated by one block for each item, which knows of no translations or rotations.
     """
-    z = known.embedding
+    z = state.embedding
     items, rank = z.shape
     if rank == 0:
         return None
     if z.size > MAX_COORDINATES:
-        return covariance_blocks(known)
-    covariance = coordinate_covariance(known)
+        return covariance_blocks(state)
+    covariance = coordinate_covariance(state)
     free = []
     for k in range(rank):
         shift = np.zeros((items, rank))

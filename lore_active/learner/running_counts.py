@@ -35,10 +35,10 @@ class RunningCounts:
         self.items: set[int] = set()
         self._answers = 0
         # By question: the margin predicted when it was asked (NaN: there was no model), and the
-        # places of the options that were chosen. Of kinds other than triplets, whose margin does
-        # not say it, also the places of those that were predicted.
+        # positions of the options that were chosen. Of kinds other than triplets, whose margin does
+        # not say it, also the positions of those that were predicted.
         self._predictions = RowTable(np.float64)
-        self._places = RowTable((np.int8, (kind.pick,)))
+        self._positions = RowTable((np.int8, (kind.pick,)))
         self._predicted = RowTable((np.int8, (kind.pick,)))
         self._rows = RowTable((np.int64, 3))
         # Of each row: its trial, which is the index of the question, and its participant.
@@ -53,16 +53,16 @@ class RunningCounts:
     def __len__(self) -> int:
         return self._answers
 
-    def predict(self, margin: float | None, places: Sequence[int] | None = None) -> None:
+    def predict(self, margin: float | None, positions: Sequence[int] | None = None) -> None:
         """Record what the current model, if any, predicts for the next question.
 
-        `places` are those of the options that it predicts to be chosen; of triplets, the margin
+        `positions` are those of the options that it predicts to be chosen; of triplets, the margin
         says it. Called for every question in the order in which they are asked.
         """
         self._predictions.append(np.nan if margin is None else margin)
-        self._places.append(NOTHING)
+        self._positions.append(NOTHING)
         if self.kind != TRIPLET:
-            self._predicted.append(tuple(places) if places else NOTHING)
+            self._predicted.append(tuple(positions) if positions else NOTHING)
 
     @property
     def predictions(self) -> NDArray[np.float64]:
@@ -72,7 +72,7 @@ class RunningCounts:
     @predictions.setter
     def predictions(self, margins: NDArray[np.float64]) -> None:
         self._predictions.extend(margins)
-        self._places.extend(np.full((len(margins), self.kind.pick), NOTHING))
+        self._positions.extend(np.full((len(margins), self.kind.pick), NOTHING))
 
     @property
     def predicted(self) -> NDArray[np.int8]:
@@ -80,8 +80,8 @@ class RunningCounts:
         return self._predicted.rows
 
     @predicted.setter
-    def predicted(self, places: NDArray[np.int8]) -> None:
-        self._predicted.extend(places)
+    def predicted(self, positions: NDArray[np.int8]) -> None:
+        self._predicted.extend(positions)
 
     def count(self, answer: Answer, question: Question | None, participant: int = NOTHING) -> None:
         """Count an answer for the fit, for the accuracy and for the consistency.
@@ -111,17 +111,17 @@ class RunningCounts:
 
     def _compare(self, answer: Answer, question: Question) -> None:
         """Count whether the answer was predicted, and whether it agrees with an earlier one."""
-        places = [question.options.index(item) for item in answer.chosen]
+        positions = [question.options.index(item) for item in answer.chosen]
         index = self._index(question.id)
-        self._places.rows[index] = places
+        self._positions.rows[index] = positions
         if question.purpose == "random" and (expected := self._expected(index)) is not None:
-            self._correct.append(self._same(expected, places))
+            self._correct.append(self._same(expected, positions))
         if question.repeats is not None:
-            before = self._places.rows[self._index(question.repeats)].tolist()
+            before = self._positions.rows[self._index(question.repeats)].tolist()
             if before[0] != NOTHING:
                 # The options are shown in the reverse order.
                 self._agreed += self._same(
-                    [self.kind.options - 1 - position for position in before], places
+                    [self.kind.options - 1 - position for position in before], positions
                 )
                 self._repeated += 1
 
@@ -132,8 +132,8 @@ class RunningCounts:
             return None
         if self.kind == TRIPLET:
             return [0 if margin > 0.0 else 1]
-        places: list[int] = self._predicted.rows[index].tolist()
-        return places if places[0] != NOTHING else None
+        positions: list[int] = self._predicted.rows[index].tolist()
+        return positions if positions[0] != NOTHING else None
 
     def _same(self, first: list[int], other: list[int]) -> bool:
         """Whether two answers to the same question are the same."""

@@ -59,12 +59,12 @@ def audited(
     last = audits[-1].rank if audits else None
     check = warm.check_due(len(triplets))
     compared = compare(triplets, seed, 1 if last is None else last, lambdas, mapper, warm)
-    most = min(max(compared.best + 1, MIN_ASKED), triplets.n_objects - 2)
+    max_rank = min(max(compared.best + 1, MIN_ASKED), triplets.n_objects - 2)
     chosen = acquisition_model.chosen(
         triplets,
         model_independent,
         seed,
-        most,
+        max_rank,
         None if previous is None else previous.acquisition,
         mapper,
         compared.warm,
@@ -138,12 +138,12 @@ def tested(
         return ()
     answers, count = as_trials(triplets), len(triplets)
     fits = map_embedding.fits_by_rank(
-        answers, count, acquisition.noise, rank + 1, fine=True, least=rank
+        answers, count, acquisition.noise, rank + 1, final=True, min_rank=rank
     )
     for start in (acquisition.embedding, acquisition.wider):
         width = start.shape[1]
         if width in fits:
-            warm = map_embedding.fitted(answers, count, acquisition.noise, start, fine=True)
+            warm = map_embedding.fitted(answers, count, acquisition.noise, start, final=True)
             fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
     return further_dimensions(
         triplets,

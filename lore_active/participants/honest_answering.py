@@ -206,9 +206,9 @@ def _wrong(trials: Trials, known: Reference) -> Floats:
         at = np.minimum(np.searchsorted(known.own_catches, keys), len(known.own_catches) - 1)
         own = inside & (known.own_catches[at] == keys)
         others[own] -= known.own_catch_sums[at[own]]
-    least = min_wrong(trials.kind)
-    share = (others[:, 1] + least * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
-    return np.clip(share, least, MAX_GUESSED * (1.0 - trials.chance))
+    minimum = min_wrong(trials.kind)
+    share = (others[:, 1] + minimum * CATCH_PRIOR) / (others[:, 0] + CATCH_PRIOR)
+    return np.clip(share, minimum, MAX_GUESSED * (1.0 - trials.chance))
 
 
 def _unlike(trials: Trials, known: Reference) -> Floats:

@@ -216,18 +216,18 @@ def _catch_looks(sheet: _Sheet) -> Floats:
     place = relative_order(rows)
     log_odds = np.full((len(sheet.participants), sheet.width), -np.inf)
     # The distribution of the number of errors so far, by participant.
-    spread = np.zeros((len(sheet.participants), max(CATCH_LOOKS) + 1))
-    spread[:, 0] = 1.0
+    distribution = np.zeros((len(sheet.participants), max(CATCH_LOOKS) + 1))
+    distribution[:, 0] = 1.0
     errors = np.zeros(len(sheet.participants), dtype=np.int64)
     for trial in range(min(int(place.max(initial=-1)) + 1, max(CATCH_LOOKS))):
         at = place == trial
         who, rate = rows[at], rates[at][:, None]
-        spread[who, 1:] = spread[who, 1:] * (1.0 - rate) + spread[who, :-1] * rate
-        spread[who, :1] *= 1.0 - rate
+        distribution[who, 1:] = distribution[who, 1:] * (1.0 - rate) + distribution[who, :-1] * rate
+        distribution[who, :1] *= 1.0 - rate
         errors[who] += wrong[at]
         share = CATCH_LOOKS.get(trial + 1)
         if share is not None:
-            tail = np.cumsum(spread[who, ::-1], axis=1)[:, ::-1]
+            tail = np.cumsum(distribution[who, ::-1], axis=1)[:, ::-1]
             chance = np.maximum(tail[np.arange(len(who)), errors[who]], 1e-300)
             log_odds[who, columns[at]] = np.log(share / chance)
     return log_odds

@@ -89,7 +89,7 @@ class QuestionSource(Protocol):
         """Up to `count` different random questions whose keys are not taken."""
         ...
 
-    def covering(
+    def coverage(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],
@@ -130,7 +130,7 @@ class AllQuestions:
             rows = rows[np.sort(first[~held.among(number[first])])]
         return rows[:want]
 
-    def covering(
+    def coverage(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],
@@ -167,7 +167,7 @@ class PooledQuestions:
         free = np.flatnonzero(~held.among(self._keys))
         return np.asarray(self._rows[rng.permutation(free)[:count]])
 
-    def covering(
+    def coverage(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],

@@ -87,7 +87,7 @@ class AllGrids:
             rows = rows[np.sort(first[~held.among(number[first])])]
         return rows[:count]
 
-    def covering(
+    def coverage(
         self,
         as_anchor: NDArray[np.int64],
         as_option: NDArray[np.int64],

@@ -8,8 +8,8 @@ from math import log
 
 from lore_active.rank.significance import MAX_FOUND
 
-# Odds from which a share counts as ruled out.
-ODDS = 20.0
+# Bayes factor from which a share counts as ruled out.
+BAYES_FACTOR = 20.0
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class FurtherDimension:
     agree: bool
     integral: float
 
-    def ruled_out(self, odds: float = ODDS) -> bool:
-        """Whether the share is ruled out: by `odds`, one standard error included."""
-        return self.agree and self.log_bayes_factor + self.standard_error <= -log(odds)
+    def ruled_out(self, bayes_factor: float = BAYES_FACTOR) -> bool:
+        """Whether the share is ruled out: by this Bayes factor, one standard error included."""
+        return self.agree and self.log_bayes_factor + self.standard_error <= -log(bayes_factor)
 
-    def found(self, odds: float = ODDS) -> bool:
-        """Whether a further dimension is found: by `odds`, one standard error included.
+    def found(self, bayes_factor: float = BAYES_FACTOR) -> bool:
+        """Whether a further dimension is found: by this Bayes factor, one standard error included.
 
         That is half of the difference between the directions at least, so that each finds it, also
         where they disagree about how clearly.
         """
-        return self.log_bayes_factor - self.standard_error >= log(odds)
+        return self.log_bayes_factor - self.standard_error >= log(bayes_factor)
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Decisive:
     ----------
     share : float
         Share of interest, which is always tested.
-    odds : float
+    bayes_factor : float
         Required Bayes factor.
     """
 
     share: float
-    odds: float = ODDS
+    bayes_factor: float = BAYES_FACTOR
 
     def known(self, tests: Sequence[FurtherDimension]) -> bool:
         """Whether larger shares than those tested would add nothing."""
@@ -74,20 +74,20 @@ class Decisive:
         if last.share < self.share:
             return False
         # Whatever is larger is ruled out with it.
-        return _margin(tests) - last.standard_error >= log(self.odds) or (
-            last.share >= MAX_FOUND and any(test.found(self.odds) for test in tests)
+        return _margin(tests) - last.standard_error >= log(self.bayes_factor) or (
+            last.share >= MAX_FOUND and any(test.found(self.bayes_factor) for test in tests)
         )
 
     def found(self, test: FurtherDimension) -> bool:
         """Whether a test found a dimension of interest."""
         of_interest = self.share <= test.share <= max(self.share, MAX_FOUND)
-        return of_interest and test.found(self.odds)
+        return of_interest and test.found(self.bayes_factor)
 
-    def claims(self, tests: Sequence[FurtherDimension]) -> bool:
+    def may_conclude(self, tests: Sequence[FurtherDimension]) -> bool:
         """Whether tests may rule a share out, or find a dimension."""
         return any(
             max(test.log_bayes_factor, _margin(tests[: number + 1])) + test.standard_error
-            >= log(self.odds)
+            >= log(self.bayes_factor)
             for number, test in enumerate(tests)
         )
 

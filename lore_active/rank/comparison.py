@@ -74,12 +74,12 @@ class Comparison:
     """Held-out log-losses of all ranks, including rank 0 (guessing).
 
     `table` holds the results by rank and λ, `judged` those at the best λ of each rank, `warm` what
-    the next audit can start from. Ranks up to `most` were fitted.
+    the next audit can start from. Ranks up to `max_rank` were fitted.
     """
 
-    def __init__(self, triplets: Triplets, most: int, largest: float) -> None:
+    def __init__(self, triplets: Triplets, max_rank: int, largest: float) -> None:
         self.triplets = triplets
-        self.most = most
+        self.max_rank = max_rank
         self.table: dict[tuple[int, float], Judged] = {}
         guessing = np.full(max(triplets.n_trials, 1), CHANCE)
         self.judged = {0: Judged(largest, 1.0, guessing, 0.5, CHANCE)}
@@ -127,7 +127,7 @@ class Comparison:
         better than guessing, the reported rank is 0, or 1 if a dimension is `supported` by the
         acquisition model. `solved` fits all answers at a rank and λ; cold by default. `found` are
         ranks beyond which a further dimension was found by its Bayes factor: they are exceeded
-        unless one dimension more predicts clearly worse.
+        unless one more dimension predicts clearly worse.
         """
         best = self._reported(supported)
         chosen = self.one_standard_error(best, standard_errors)
@@ -147,7 +147,7 @@ class Comparison:
 
     def solved(self, rank: int, lam: float) -> Solution | None:
         """Fit all answers from a cold start; of lower rank if the penalty allows no higher one."""
-        solutions = fits.cold_fits(as_pairs(self.triplets), lam, self.most)
+        solutions = fits.cold_fits(as_pairs(self.triplets), lam, self.max_rank)
         lower = [found for found in solutions if found <= rank]
         return solutions[max(lower)] if lower else None
 

@@ -72,29 +72,29 @@ def compare(
     parts = split(triplets, seed)
     if parts and warm.lam in lambdas and all(fold.part in warm.folds for fold in parts):
         return _compared_warm(triplets, parts, expected, lambdas, mapper, warm)
-    most = min(MAX_RANKS, expected + RANKS_ABOVE_COLD)
+    max_rank = min(MAX_RANKS, expected + RANKS_ABOVE_COLD)
     while True:
-        comparison = _compared_cold(triplets, parts, most, lambdas, mapper)
-        if comparison.best + 1 < most or most == MAX_RANKS:
+        comparison = _compared_cold(triplets, parts, max_rank, lambdas, mapper)
+        if comparison.best + 1 < max_rank or max_rank == MAX_RANKS:
             return comparison
-        most = MAX_RANKS
+        max_rank = MAX_RANKS
 
 
 def _compared_cold(
     triplets: Triplets,
     parts: Sequence[Fold],
-    most: int,
+    max_rank: int,
     lambdas: Sequence[float],
     mapper: Mapper,
 ) -> Comparison:
     """Every rank at every λ, from cold starts."""
 
     def fitted(index: int) -> dict[float, dict[int, Solution]]:
-        wide = fits.wide_fit(parts[index].pairs, most)
+        wide = fits.wide_fit(parts[index].pairs, max_rank)
         return {lam: fits.narrowed(parts[index].pairs, lam, wide) for lam in lambdas}
 
     solved = list(mapper(fitted, range(len(parts))))
-    comparison = Comparison(triplets, most, max(lambdas))
+    comparison = Comparison(triplets, max_rank, max(lambdas))
     for lam in lambdas:
         comparison.add(lam, parts, [solutions[lam] for solutions in solved])
     lam = comparison.judged[comparison.best].lam
@@ -120,8 +120,8 @@ def _compared_warm(
     """
     lam, check = warm.lam, warm.check_due(len(triplets))
     assert lam is not None
-    least, most = max(1, expected - 1), min(MAX_RANKS, max(expected, 1) + RANKS_ABOVE)
-    comparison = Comparison(triplets, most, max(lambdas))
+    min_rank, max_rank = max(1, expected - 1), min(MAX_RANKS, max(expected, 1) + RANKS_ABOVE)
+    comparison = Comparison(triplets, max_rank, max(lambdas))
     few = len(triplets) < MANY_ANSWERS * triplets.n_objects
     starts = [warm.folds[fold.part].penalised for fold in parts]
 
@@ -137,25 +137,25 @@ def _compared_warm(
             )
         )
 
-    solved = fitted(lam, least, most)
+    solved = fitted(lam, min_rank, max_rank)
     if check:
-        solved = _checked(parts, lam, most, solved, warm.checks % len(parts), mapper)
+        solved = _checked(parts, lam, max_rank, solved, warm.checks % len(parts), mapper)
     comparison.add(lam, parts, solved)
     for _ in lambdas:
-        while comparison.best >= most and most < MAX_RANKS:
-            most += 1
-            solved = _joined(solved, fitted(lam, most, most, solved))
+        while comparison.best >= max_rank and max_rank < MAX_RANKS:
+            max_rank += 1
+            solved = _joined(solved, fitted(lam, max_rank, max_rank, solved))
             comparison.add(lam, parts, solved)
-        while comparison.best in (0, least) and least > 1:
-            least -= 1
-            solved = _joined(solved, fitted(lam, least, least))
+        while comparison.best in (0, min_rank) and min_rank > 1:
+            min_rank -= 1
+            solved = _joined(solved, fitted(lam, min_rank, min_rank))
             comparison.add(lam, parts, solved)
         best, candidates = comparison.best, comparison.candidates()
         for other in lambdas if check or candidates[-1:] != [warm.rank] else warm.lambdas:
             for rank in candidates:
                 if (rank, other) not in comparison.table:
                     comparison.add(other, parts, fitted(other, rank, rank, solved))
-        if (check or few) and best + 1 <= most and (best + 1, lam) not in comparison.table:
+        if (check or few) and best + 1 <= max_rank and (best + 1, lam) not in comparison.table:
             # The penalty removes a further dimension, which a smaller one may not do.
             for other in lambdas:
                 if other < lam and (best + 1, other) not in comparison.table:
@@ -163,13 +163,13 @@ def _compared_warm(
         if comparison.best == 0 or comparison.judged[comparison.best].lam == lam:
             break
         lam = comparison.judged[comparison.best].lam
-        solved = _joined(solved, fitted(lam, least, most, solved))
+        solved = _joined(solved, fitted(lam, min_rank, max_rank, solved))
         comparison.add(lam, parts, solved)
-    comparison.most = most
+    comparison.max_rank = max_rank
     comparison.warm = replace(
         warm,
         folds={
-            fold.part: _kept(warm.folds[fold.part], solutions, least, most)
+            fold.part: _kept(warm.folds[fold.part], solutions, min_rank, max_rank)
             for fold, solutions in zip(parts, solved, strict=True)
         },
         lam=lam,
@@ -183,9 +183,9 @@ def _joined(solved: Sequence[Fits], more: Sequence[Fits]) -> list[Fits]:
     return [{**solutions, **further} for solutions, further in zip(solved, more, strict=True)]
 
 
-def _kept(old: Starts, solutions: Fits, least: int, most: int) -> Starts:
+def _kept(old: Starts, solutions: Fits, min_rank: int, max_rank: int) -> Starts:
     """Starts for the next audit; ranks that the penalty reduced are started afresh."""
-    beyond = {rank: z for rank, z in old.penalised.items() if not least <= rank <= most}
+    beyond = {rank: z for rank, z in old.penalised.items() if not min_rank <= rank <= max_rank}
     fresh = {rank: solution.embedding for rank, solution in solutions.items()}
     return Starts({**beyond, **fresh}, old.map)
 
@@ -193,17 +193,17 @@ def _kept(old: Starts, solutions: Fits, least: int, most: int) -> Starts:
 def _checked(
     parts: Sequence[Fold],
     lam: float,
-    most: int,
+    max_rank: int,
     solved: list[Fits],
     tried: int,
     mapper: Mapper,
 ) -> list[Fits]:
     """Fit one fold from a cold start, and all of them if that finds a lower objective."""
-    cold = fits.cold_fits(parts[tried].pairs, lam, most)
+    cold = fits.cold_fits(parts[tried].pairs, lam, max_rank)
     if not fits.better(cold, solved[tried]):
         return solved
     others = mapper(
-        lambda index: cold if index == tried else fits.cold_fits(parts[index].pairs, lam, most),
+        lambda index: cold if index == tried else fits.cold_fits(parts[index].pairs, lam, max_rank),
         range(len(parts)),
     )
     return [fits.lowest(warm, cold) for warm, cold in zip(solved, others, strict=True)]

@@ -46,22 +46,22 @@ def log_bayes_factors(
     the same number of dimensions, and the lowest objective is used.
     """
     triplets = triplets.repeated("the marginal likelihood")
-    most = rank + 1 if rank + 1 <= triplets.n_objects - 2 else rank
-    if rank < 1 or most * triplets.n_objects > MAX_COORDINATES:
+    max_rank = rank + 1 if rank + 1 <= triplets.n_objects - 2 else rank
+    if rank < 1 or max_rank * triplets.n_objects > MAX_COORDINATES:
         return None, None
     rows = np.column_stack([triplets.anchor, triplets.nearer, triplets.farther]).astype(np.int64)
-    answers, least = as_trials(triplets), max(rank - 1, 1)
+    answers, min_rank = as_trials(triplets), max(rank - 1, 1)
     fits = map_embedding.fits_by_rank(
-        answers, len(rows), NOISES[MIDDLE], most, fine=True, least=least
+        answers, len(rows), NOISES[MIDDLE], max_rank, final=True, min_rank=min_rank
     )
     for start in starts:
         if (width := start.shape[1]) in fits:
-            warm = map_embedding.fitted(answers, len(rows), NOISES[MIDDLE], start, fine=True)
+            warm = map_embedding.fitted(answers, len(rows), NOISES[MIDDLE], start, final=True)
             fits[width] = min(fits[width], warm, key=lambda fit: fit[1])
     asked = answers if isinstance(answers, Stages) else rows
     evidence = {0: guessing(asked)}
     evidence.update({width: _evidence(answers, asked, *fits[width]) for width in fits})
-    above = evidence[rank] - evidence[most] if most > rank else None
+    above = evidence[rank] - evidence[max_rank] if max_rank > rank else None
     return evidence[rank] - evidence[rank - 1], above
 
 
@@ -82,7 +82,7 @@ def _evidence(
     for further in (NOISES[MIDDLE + 1 :], NOISES[:MIDDLE][::-1]):
         at = z
         for noise in further:
-            at, objective = map_embedding.fitted(answers, _count(asked), noise, at, fine=True)
+            at, objective = map_embedding.fitted(answers, _count(asked), noise, at, final=True)
             value = log_evidence(at, objective, asked, noise)
             if value <= best:
                 break

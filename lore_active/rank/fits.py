@@ -26,7 +26,7 @@ WIDE_LAMBDA = 0.005
 WIDE_TOLERANCE = 3e-2
 RANK_TOLERANCE = 1e-2
 MAX_ITERATIONS = 150
-# Fits from warm starts go on at the next audit.
+# Fits from warm starts are continued at the next audit.
 MAX_WARM_ITERATIONS = 50
 # A cold fit is better than a warm one if its objective is lower by this share.
 MIN_GAIN = 1e-3
@@ -45,15 +45,15 @@ class Starts:
     map: dict[int, Floats] = field(default_factory=dict)
 
 
-def cold_fits(pairs: Pairs, lam: float, most: int) -> dict[int, Solution]:
+def cold_fits(pairs: Pairs, lam: float, max_rank: int) -> dict[int, Solution]:
     """LORE solutions by rank: a wide fit, then refits at `lam` without the weakest dimension."""
-    return narrowed(pairs, lam, wide_fit(pairs, most))
+    return narrowed(pairs, lam, wide_fit(pairs, max_rank))
 
 
-def wide_fit(pairs: Pairs, most: int) -> Solution:
-    """Approximate fit in up to `most` dimensions, from which the cold fits by rank start."""
+def wide_fit(pairs: Pairs, max_rank: int) -> Solution:
+    """Approximate fit in up to `max_rank` dimensions, from which the cold fits by rank start."""
     settings = SolverSettings(
-        WIDE_LAMBDA, tolerance=WIDE_TOLERANCE, n_components=most, max_iter=MAX_ITERATIONS
+        WIDE_LAMBDA, tolerance=WIDE_TOLERANCE, n_components=max_rank, max_iter=MAX_ITERATIONS
     )
     return fit(pairs, settings, certify=False)
 
@@ -73,12 +73,12 @@ def narrowed(pairs: Pairs, lam: float, wide: Solution) -> dict[int, Solution]:
 
 
 def warm_fits(
-    pairs: Pairs, lam: float, least: int, most: int, starts: dict[int, Floats]
+    pairs: Pairs, lam: float, min_rank: int, max_rank: int, starts: dict[int, Floats]
 ) -> dict[int, Solution]:
-    """LORE solutions of ranks `least` to `most`, where the penalty does not reduce the rank."""
+    """LORE solutions of these ranks, where the penalty does not reduce the rank."""
     settings = replace(_settings(lam), max_iter=MAX_WARM_ITERATIONS)
     solutions: dict[int, Solution] = {}
-    for rank in range(least, most + 1):
+    for rank in range(min_rank, max_rank + 1):
         start = starts.get(rank)
         if start is None:
             start = _with_one_more(pairs, solutions.get(rank - 1))
@@ -91,7 +91,7 @@ def warm_fits(
 
 
 def _with_one_more(pairs: Pairs, below: Solution | None) -> Floats | None:
-    """The fit below with one dimension more; None if there is none, or the loss would not fall."""
+    """The fit below with one more dimension; None if there is none, or the loss would not fall."""
     if below is None:
         return None
     direction = steepest_directions(pairs, below.embedding, SolverSettings().margin, 1)
@@ -127,25 +127,25 @@ def map_fits(
     answers: Pairs | Stages,
     count: int,
     noise: float,
-    most: int,
+    max_rank: int,
     starts: dict[int, Floats],
     *,
-    fine: bool = False,
-    least: int = 1,
+    final: bool = False,
+    min_rank: int = 1,
     cold: bool = False,
 ) -> dict[int, MapFit]:
-    """MAP embeddings of ranks `least` to `most` with their objectives, from warm starts.
+    """MAP embeddings of ranks `min_rank` to `max_rank` with their objectives, from warm starts.
 
     Where a rank has no start, or if `cold`, ranks are also fitted from a cold start, and the lower
     objective is kept.
     """
     fits = {
-        rank: map_embedding.fitted(answers, count, noise, starts[rank], fine)
-        for rank in range(least, most + 1)
+        rank: map_embedding.fitted(answers, count, noise, starts[rank], final)
+        for rank in range(min_rank, max_rank + 1)
         if rank in starts
     }
-    if cold or len(fits) < most + 1 - least:
-        fresh = map_embedding.fits_by_rank(answers, count, noise, most, fine, least)
+    if cold or len(fits) < max_rank + 1 - min_rank:
+        fresh = map_embedding.fits_by_rank(answers, count, noise, max_rank, final, min_rank)
         for rank, found in fresh.items():
             if rank not in fits or found[1] < fits[rank][1]:
                 fits[rank] = found

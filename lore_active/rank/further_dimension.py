@@ -131,7 +131,12 @@ def further_dimensions(
     prior = _precision(z, precision)
     if wider is None:
         fits = map_embedding.fits_by_rank(
-            answers, max(round(count), 1), float(prior.min()), rank + 1, fine=True, least=rank + 1
+            answers,
+            max(round(count), 1),
+            float(prior.min()),
+            rank + 1,
+            final=True,
+            min_rank=rank + 1,
         )
         wider = fits[rank + 1][0]
     if wider.shape != (len(z), rank + 1):
@@ -145,13 +150,13 @@ def further_dimensions(
     path = path_points(ratios, settings.spacing)
     ends = np.searchsorted(path, ratios).tolist()
     scales = np.sqrt(path * float((z**2).sum(axis=1).mean()))
-    done, most = 0, 2 * settings.chains * len(path)
+    done, points = 0, 2 * settings.chains * len(path)
 
     def tick() -> None:
         nonlocal done
         done += 1
         if progress is not None:
-            progress(done, most)
+            progress(done, points)
 
     log_slope = mean_log_slope(model, z, settings, np.random.default_rng([seed, 2]))
     model = model._replace(slope_deviation=0.0)
@@ -173,7 +178,7 @@ def further_dimensions(
         tests.append(_summary(share, upward, end, scales, 1))
         if decisive is not None and decisive.known(tests):
             break
-    if decisive is None or decisive.claims(tests):
+    if decisive is None or decisive.may_conclude(tests):
         scales = scales[: ends[len(tests) - 1] + 1]
         both = [*upward, *(chain(True, number) for number in numbers)]
         for each_chain in both:
@@ -182,9 +187,9 @@ def further_dimensions(
             _summary(test.share, both, end, scales, 2)
             for test, end in zip(tests, ends, strict=False)
         ]
-    if progress is not None and done < most:
+    if progress is not None and done < points:
         # Nothing is left to do: what does not matter for the decision is not computed.
-        progress(most, most)
+        progress(points, points)
     return tuple(tests)
 
 

@@ -4,7 +4,7 @@ With hundreds of thousands of answers, a small part of them compares ranks preci
 is enough. One descent follows a grid of growing λ, each fit starting from the last one: the first,
 at the smallest λ, has all the dimensions that the answers support, and the others lose them one by
 one. (The other way round the rank would be locked: a dimension at zero never returns by itself.)
-The best fit is then compared with fits of one dimension more and one dimension fewer.
+The best fit is then compared with fits of one more dimension and one dimension fewer.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ def held_out_audit(
     triplets: Triplets,
     seed: int,
     lambdas: Sequence[float] = LAMBDAS,
-    most: int = MAX_DIMENSIONS,
+    max_rank: int = MAX_DIMENSIONS,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Audit:
-    """Choose λ and a rank of at most `most` by hold-out validation, and fit all answers."""
+    """Choose λ and a rank of at most `max_rank` by hold-out validation, and fit all answers."""
     triplets = triplets.repeated("hold-out validation")
     parts = max(MIN_PARTS, len(triplets) // MAX_HELD_OUT)
     held = folds(triplets, seed, parts) == 0
     training, test = as_pairs(triplets.take(~held)), triplets.take(held)
     guessing = _Fit(max(lambdas), None, 1.0, np.full(test.n_trials, CHANCE), 0.5)
     fits = [guessing]
-    for done, fit in enumerate(_path(training, test, sorted(lambdas), most), 1):
+    for done, fit in enumerate(_path(training, test, sorted(lambdas), max_rank), 1):
         fits.append(fit)
         progress(done, len(lambdas))
     progress(len(lambdas), len(lambdas))
-    chosen = _chosen(training, test, fits, most)
+    chosen = _chosen(training, test, fits, max_rank)
     del training
     by_rank = {}
     for fit in sorted(fits, key=lambda fit: fit.loss, reverse=True):
@@ -101,9 +101,9 @@ def held_out_audit(
     )
 
 
-def _path(pairs: Pairs, test: Triplets, lambdas: list[float], most: int) -> Iterator[_Fit]:
+def _path(pairs: Pairs, test: Triplets, lambdas: list[float], max_rank: int) -> Iterator[_Fit]:
     """Fits at growing λ, each from the last one, until they are clearly worse."""
-    start, curvature = _start(pairs, lambdas[0], most)
+    start, curvature = _start(pairs, lambdas[0], max_rank)
     best, worse = None, 0
     for lam in lambdas:
         solution = solve(pairs, start, _settings(lam), curvature)
@@ -121,9 +121,9 @@ def _path(pairs: Pairs, test: Triplets, lambdas: list[float], most: int) -> Iter
         start, curvature = solution.embedding, solution.curvature
 
 
-def _start(pairs: Pairs, lam: float, most: int) -> tuple[Floats, float | None]:
-    """A start in up to `most` dimensions, and its curvature if it is a fit."""
-    wide = SolverSettings(lam, n_components=most)
+def _start(pairs: Pairs, lam: float, max_rank: int) -> tuple[Floats, float | None]:
+    """A start in up to `max_rank` dimensions, and its curvature if it is a fit."""
+    wide = SolverSettings(lam, n_components=max_rank)
     if MAX_SAMPLED * len(pairs.near) < SAMPLE:
         return spectral_start(pairs, wide), None
     sample = sampled(pairs, SAMPLE)
@@ -131,10 +131,10 @@ def _start(pairs: Pairs, lam: float, most: int) -> tuple[Floats, float | None]:
     return solution.embedding, solution.curvature
 
 
-def _chosen(pairs: Pairs, test: Triplets, fits: list[_Fit], most: int) -> _Fit:
+def _chosen(pairs: Pairs, test: Triplets, fits: list[_Fit], max_rank: int) -> _Fit:
     """The smallest rank within one standard error of the best; new fits are added to `fits`."""
     best = min(fits, key=lambda fit: fit.loss)
-    while best.solution is not None and best.rank < min(most, pairs.n_objects - 2):
+    while best.solution is not None and best.rank < min(max_rank, pairs.n_objects - 2):
         wider = _with_one_more(pairs, test, best.lam, best.solution)
         if wider is None:
             break
@@ -161,7 +161,7 @@ def _chosen(pairs: Pairs, test: Triplets, fits: list[_Fit], most: int) -> _Fit:
 
 
 def _with_one_more(pairs: Pairs, test: Triplets, lam: float, solution: Solution) -> _Fit | None:
-    """The fit with one dimension more, or None if the answers support none at this λ."""
+    """The fit with one more dimension, or None if the answers support none at this λ."""
     settings = _settings(lam)
     direction = steepest_directions(pairs, solution.embedding, settings.margin, 1)
     if direction.shape[1] == 0:

@@ -52,12 +52,12 @@ class Method:
         return ""
 
 
-def _lore(answers: Triplets, most: int, seed: int) -> BaselineFit:
-    solution = fit(as_pairs(answers), SolverSettings(n_components=most))
+def _lore(answers: Triplets, max_rank: int, seed: int) -> BaselineFit:
+    solution = fit(as_pairs(answers), SolverSettings(n_components=max_rank))
     return BaselineFit(solution.embedding, solution.rank)
 
 
-def _lore_audited(answers: Triplets, most: int, seed: int) -> BaselineFit:
+def _lore_audited(answers: Triplets, max_rank: int, seed: int) -> BaselineFit:
     """Rank and λ chosen by cross-validation, then a fit at full accuracy."""
     result = cross_validated_fit(answers, seed)
     if result.solution is None:
@@ -79,35 +79,35 @@ def _measured(embedding: Floats) -> int:
 def _of_cblearn(name: str, **settings: Any) -> Fit:
     """An estimator of cblearn with default settings, apart from dimension and seed."""
 
-    def fitted(answers: Triplets, most: int, seed: int) -> BaselineFit:
+    def fitted(answers: Triplets, max_rank: int, seed: int) -> BaselineFit:
         kind = getattr(import_module("cblearn.embedding"), name)
-        model = kind(n_components=most, random_state=seed, **settings)
+        model = kind(n_components=max_rank, random_state=seed, **settings)
         model.fit(_rows(answers), n_objects=answers.n_objects)
         return BaselineFit(model.embedding_, _measured(model.embedding_))
 
     return fitted
 
 
-def _network(answers: Triplets, most: int, seed: int) -> BaselineFit:
+def _network(answers: Triplets, max_rank: int, seed: int) -> BaselineFit:
     """OENN with its own rules for width (rounded) and encoding (seeded)."""
     kind = import_module("cblearn.embedding").OENN
     size = float(np.log(answers.n_objects))
-    width = max(120, int(2 * most * size))
-    model = kind(n_components=most, random_state=seed, layer_width=width, device="cpu")
+    width = max(120, int(2 * max_rank * size))
+    model = kind(n_components=max_rank, random_state=seed, layer_width=width, device="cpu")
     shape = (answers.n_objects, int(np.ceil(size)) + 1)
     encoding = np.random.default_rng(seed).normal(size=shape)
     model.fit(_rows(answers), encoding=encoding, n_objects=answers.n_objects)
     return BaselineFit(model.embedding_, _measured(model.embedding_))
 
 
-def _dimension_tested(answers: Triplets, most: int, seed: int) -> BaselineFit:
+def _dimension_tested(answers: Triplets, max_rank: int, seed: int) -> BaselineFit:
     """Add dimensions while a test on held-out answers finds one more to be better."""
     cblearn = import_module("cblearn.embedding")
     model = cblearn.SOE(n_components=1, n_init=1, random_state=seed)
     estimate = cblearn.estimate_dimensionality_cv(
         model,
         _rows(answers),
-        test_dimensions=list(range(1, min(most, MAX_DIMENSIONS) + 1)),
+        test_dimensions=list(range(1, min(max_rank, MAX_DIMENSIONS) + 1)),
         n_splits=DIMENSION_FOLDS,
         n_jobs=1,
         random_state=seed,

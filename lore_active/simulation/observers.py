@@ -100,12 +100,12 @@ class Observer:
         self._rng = np.random.default_rng(seed)
         self._space = np.array(space, dtype=np.float64)
         self._noise = observer_noise
-        spread = (
+        log_ratio = (
             self._rng.normal(0.0, observer_noise.noise_spread)
             if observer_noise.noise_spread
             else 0.0
         )
-        self._deviation = float(np.sqrt(observer_noise.noise * np.exp(spread)))
+        self._deviation = float(np.sqrt(observer_noise.noise * np.exp(log_ratio)))
 
     def answer(self, anchor: int, left: int, right: int) -> Side:
         """Answer one question: the option that appears nearer to the anchor."""

@@ -174,7 +174,7 @@ def simulate(
                 "lambda": learner.audits[-1].lam,
                 "accuracy": accuracy(),
                 "prequential_accuracy": _predicted(learner),
-                "decision": "stop" if decision.stop else "go on",
+                "decision": "stop" if decision.stop else "continue",
                 "message": decision.message,
                 **_sensitivity(learner),
                 **_said(learner),

@@ -147,11 +147,11 @@ def cut(coordinates: Floats, rank: int) -> Floats:
     (3, 1)
     """
     left, size, _ = np.linalg.svd(coordinates - coordinates.mean(axis=0), full_matrices=False)
-    most = int((size > 1e-9 * size.max(initial=0.0)).sum())
-    if not 1 <= rank <= most:
+    largest_rank = int((size > 1e-9 * size.max(initial=0.0)).sum())
+    if not 1 <= rank <= largest_rank:
         raise InvalidParameter(
-            f"rank is {rank}, but the given space has {most} dimensions, so it must be from 1 to "
-            f"{most}."
+            f"rank is {rank}, but the given space has {largest_rank} dimensions, so it must be "
+            f"from 1 to {largest_rank}."
         )
     kept = left[:, :rank] * size[:rank]
     return np.asarray(kept * np.sqrt(rank / kept.var(axis=0).sum()))

@@ -163,11 +163,8 @@ def _further(criterion: Criterion, _: int) -> str:
 
 
 def _unchanged(criterion: Criterion, _: int) -> str:
-    audits = f"audit{'s' * (criterion.value != 1)}"
-    return (
-        f"Same number of dimensions in the last {criterion.value:.0f} {audits} "
-        f"({criterion.threshold:.0f} needed)."
-    )
+    last = "audit" if criterion.value == 1 else f"{criterion.value:.0f} audits"
+    return f"Same number of dimensions in the last {last} ({criterion.threshold:.0f} needed)."
 
 
 for _text in (

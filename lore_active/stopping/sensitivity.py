@@ -192,7 +192,7 @@ def from_stored(row: Mapping[str, Any] | None) -> Sensitivity | None:
 
 def sensitivity(
     audits: Sequence[Tested],
-    odds: float,
+    bayes_factor: float,
     smallest: float | None = None,
     persistence: int = 1,
 ) -> Sensitivity | None:
@@ -203,7 +203,7 @@ def sensitivity(
     audits : sequence of audits
         All audits so far. Those from the last change of the rank on are used, as far as they were
         tested.
-    odds : float
+    bayes_factor : float
         Required Bayes factor.
     smallest : float, optional
         Smallest share of interest.
@@ -221,10 +221,12 @@ def sensitivity(
     last = tested[0]
     small = [test for test in last.further if test.share <= max(MAX_FOUND, smallest or 0.0)]
     found = max(small, key=lambda test: test.log_bayes_factor, default=last.further[0])
-    is_found = min(_values(found)) >= log(odds)
+    is_found = min(_values(found)) >= log(bayes_factor)
     ruled_out = None
     if len(tested) == persistence:
-        ruled_out = smallest_ruled_out(*(audit.further for audit in tested), odds=odds)
+        ruled_out = smallest_ruled_out(
+            *(audit.further for audit in tested), bayes_factor=bayes_factor
+        )
     if is_found and ruled_out is not None and ruled_out <= found.share:
         ruled_out = None
     of_interest = is_found and (smallest is None or found.share >= smallest)
@@ -233,7 +235,7 @@ def sensitivity(
     return Sensitivity(
         rank=last.rank,
         answers=last.answers,
-        odds=odds,
+        odds=bayes_factor,
         smallest=smallest,
         ruled_out=ruled_out,
         found=found.share if is_found else None,
@@ -241,22 +243,22 @@ def sensitivity(
     )
 
 
-def smallest_ruled_out(*profiles: Sequence[ShareTest], odds: float) -> float | None:
+def smallest_ruled_out(*profiles: Sequence[ShareTest], bayes_factor: float) -> float | None:
     """Smallest share, in whole per cent, that is ruled out by all tests together, or None.
 
-    A share is ruled out if the answers are less probable with it, by these odds, than with a
+    A share is ruled out if the answers are less probable with it, by this Bayes factor, than with a
     smaller one or with none. A stronger dimension would show in the test for a weaker one as well,
     so whatever is larger is ruled out with it. Between the last share that is not ruled out and the
     first that is, the evidence is interpolated linearly in the logarithm of the share.
     """
     before: tuple[float, float] | None = None
     for share, against, agree in joint_evidence(*profiles):
-        if against < log(odds):
+        if against < log(bayes_factor):
             before = (share, against) if agree else None
             continue
         bound = share
         if before is not None and against > before[1]:
-            part = (against - log(odds)) / (against - before[1])
+            part = (against - log(bayes_factor)) / (against - before[1])
             bound = exp((1.0 - part) * log(bound) + part * log(before[0]))
         # Rounded up, so that nothing is claimed that was not shown; tested shares are exact.
         return ceil(round(100.0 * bound, 6)) / 100.0

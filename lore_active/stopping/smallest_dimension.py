@@ -194,7 +194,7 @@ class SmallestDimension(RankSettled):
 
 
 def _tests_of(audits: Sequence[Audit], rank: int) -> tuple[FurtherDimension, ...]:
-    """The last tests of a map of this rank, at audits of that rank or of one dimension more."""
+    """The last tests of a map of this rank, at audits of that rank or of one more dimension."""
     for audit in reversed(audits):
         tests = audit.further if audit.rank == rank else audit.fewer
         if audit.rank in (rank, rank + 1) and tests:

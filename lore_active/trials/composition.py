@@ -1,11 +1,11 @@
-"""Composition of trials: which options, beside which anchor, tell most (compiled).
+"""Composition of trials: which options, beside which anchor, are most informative (compiled).
 
 An answer to a trial has the information J about the distances of its pairs. With V the covariance
 of these distances, and C the sum over the target margins of the products of their covariances with
 the distances, the answer is expected to reduce the targets' variance by tr[C J (I + V J)⁻¹]; with
 one pair of distances this is the score of a triplet. Without targets, the score is the expected
 information ½ log det(I + V J). Options are added one after another, each time the one with which
-the trial tells most; then each may be exchanged once.
+the trial is most informative; then each may be exchanged once.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from lore_active.embedding.kernels import SMOOTHING
 from lore_active.jit import kernel
 from lore_active.questions.kinds import Kind
 from lore_active.questions.pool import Questions
-from lore_active.trials.likelihood import largest_stage, stage_log_probability
+from lore_active.trials.likelihood import count_sets, stage_log_probability
 from lore_active.trials.stages import Stages
 from lore_active.types import Floats, Indices
 
@@ -47,15 +47,6 @@ def add_choice(distance: Floats, scale: float, out: Floats) -> None:
         out[m, m] += scale * p[m]
         for n in range(size):
             out[m, n] -= scale * p[m] * p[n]
-
-
-@kernel
-def count_sets(size: int, picked: int) -> float:
-    """Number of sets of `picked` of `size` pairs."""
-    sets = 1.0
-    for k in range(picked):
-        sets = sets * (size - k) / (k + 1)
-    return sets
 
 
 @kernel
@@ -198,12 +189,14 @@ def add_stage_information(
     out: Floats,
 ) -> None:
     """Add the expected information of answered stages, given the stages before them."""
-    most = largest_stage(start)
+    largest = 0
+    for s in range(start.shape[0] - 1):
+        largest = max(largest, start[s + 1] - start[s])
     distance = np.empty(first.shape[0])
     unit = np.empty((first.shape[0], z.shape[1]))
     pair_gradients(z, first, second, distance, unit)
-    near = np.empty(most)
-    whole = np.empty((most, most))
+    near = np.empty(largest)
+    whole = np.empty((largest, largest))
     for s in range(start.shape[0] - 1):
         pairs = member[start[s] : start[s + 1]]
         size = pairs.shape[0]
@@ -219,6 +212,32 @@ def add_stage_information(
             weight[s] / (temperature * temperature),
             out,
         )
+
+
+@kernel
+def stages_distance_information(
+    start: Indices,
+    member: Indices,
+    picked: Indices,
+    weight: Floats,
+    slope: float,
+    distance: Floats,
+    out: Floats,
+) -> None:
+    """Diagonal of the expected information about the distances, as if picks were separate."""
+    out[:] = 0.0
+    for s in range(start.shape[0] - 1):
+        begin = start[s]
+        end = start[s + 1]
+        lowest = np.inf
+        for m in range(begin, end):
+            lowest = min(lowest, distance[member[m]])
+        total = 0.0
+        for m in range(begin, end):
+            total += np.exp(slope * (lowest - distance[member[m]]))
+        for m in range(begin, end):
+            p = np.exp(slope * (lowest - distance[member[m]])) / total
+            out[member[m]] += weight[s] * picked[s] * slope * slope * p * (1.0 - p)
 
 
 def add_stages(z: Floats, stages: Stages, temperature: float, out: Floats) -> None:

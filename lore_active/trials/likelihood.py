@@ -1,4 +1,4 @@
-"""Likelihood of stages, its gradient, and its information about distances (compiled).
+"""Likelihood of stages and its gradient (compiled).
 
 At a stage, pair m has weight w_m = exp(−d_m). One picked pair has the probability w / Σ w. Several
 pairs A, picked in no order, have
@@ -13,21 +13,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from lore_active.embedding.kernels import distances
+from lore_active.embedding.kernels import MAX_EXPONENT, decay, distances
 from lore_active.jit import kernel
 from lore_active.types import Floats, Indices
 
-# Distances are compared with the smallest one of their stage; weights are at least exp(−700).
-MAX_EXPONENT = 700.0
-
 
 @kernel
-def largest_stage(start: Indices) -> int:
-    """Number of pairs of the largest stage."""
-    most = 0
-    for s in range(start.shape[0] - 1):
-        most = max(most, start[s + 1] - start[s])
-    return most
+def count_sets(size: int, picked: int) -> float:
+    """Number of sets of `picked` of `size` pairs."""
+    sets = 1.0
+    for k in range(picked):
+        sets = sets * (size - k) / (k + 1)
+    return sets
 
 
 @kernel
@@ -43,23 +40,34 @@ def stage_log_probability(
     lowest = distance[0]
     for m in range(1, size):
         lowest = min(lowest, distance[m])
-    total = 0.0
     for m in range(size):
         weights[m] = np.exp(-min(distance[m] - lowest, MAX_EXPONENT))
+    if picked > 1:
+        beyond = 0.0
+        for c in range(picked):
+            beyond += distance[c] - lowest
+        return set_log_probability(weights, picked, slopes, g, adjoint) - beyond
+    total = 0.0
+    for m in range(size):
         total += weights[m]
-    if picked == 1:
-        for m in range(size):
-            slopes[m] = weights[m] / total
-        slopes[0] -= 1.0
-        return float(lowest - distance[0] - np.log(total))
+    for m in range(size):
+        slopes[m] = weights[m] / total
+    slopes[0] -= 1.0
+    return float(lowest - distance[0] - np.log(total))
+
+
+@kernel
+def set_log_probability(
+    weights: Floats, picked: int, slopes: Floats, g: Floats, adjoint: Floats
+) -> float:
+    """log g of the first `picked` pairs by the weights; the gradient of log P by distance."""
+    size = weights.shape[0]
     unpicked = 0.0
     for m in range(picked, size):
         unpicked += weights[m]
     every = (1 << picked) - 1
     g[0] = 1.0
-    log_probability = 0.0
     for c in range(picked):
-        log_probability -= distance[c] - lowest
         slopes[c] = -1.0
     for subset in range(1, every + 1):
         left = unpicked
@@ -86,39 +94,88 @@ def stage_log_probability(
                 slopes[c] -= by_left * weights[c]
     for m in range(picked, size):
         slopes[m] = -by_unpicked * weights[m]
-    return float(log_probability + np.log(g[every]))
+    return float(np.log(g[every]))
 
 
 @kernel
-def stages_loss(
-    distance: Floats,
+def stages_log_likelihood(
     start: Indices,
     member: Indices,
     picked: Indices,
     weight: Floats,
-    pair_gradient: Floats,
-) -> float:
-    """Weighted loss of all stages; its gradient by pair distance goes to `pair_gradient`."""
-    most = largest_stage(start)
-    near = np.empty(most)
-    slopes = np.empty(most)
-    weights = np.empty(most)
-    subsets = 1 << int(picked.max())
-    g = np.empty(subsets)
-    adjoint = np.empty(subsets)
-    pair_gradient[:] = 0.0
-    loss = 0.0
-    for s in range(start.shape[0] - 1):
+    lapse: float,
+    slope: float,
+    distance: Floats,
+    sign: float,
+    gradient: Floats,
+) -> tuple[float, float]:
+    """Log likelihood of stages, of which a share `lapse` is guessed; its gradient by log slope.
+
+    Distances are multiplied by `slope`. `sign` times the gradient by distance is added to
+    `gradient`, unless that has no elements. Weights of all pairs are computed first: that loop is
+    vectorised, and most of the work.
+    """
+    count = start.shape[0] - 1
+    weights = np.empty(member.shape[0])
+    lowest = np.empty(count)
+    for s in range(count):
+        least = distance[member[start[s]]]
+        for m in range(start[s] + 1, start[s + 1]):
+            least = min(least, distance[member[m]])
+        lowest[s] = least
+        for m in range(start[s], start[s + 1]):
+            weights[m] = slope * (distance[member[m]] - least)
+    for m in range(weights.shape[0]):
+        weights[m] = decay(min(weights[m], MAX_EXPONENT))
+    most = 1
+    for s in range(count):
+        most = max(most, picked[s])
+    g = np.empty(1 << most)
+    adjoint = np.empty(1 << most)
+    slopes = np.empty(weights.shape[0] if most > 1 else 0)
+    wanted = gradient.shape[0] > 0
+    value = 0.0
+    by_slope = 0.0
+    for s in range(count):
         begin = start[s]
-        size = start[s + 1] - begin
-        for m in range(size):
-            near[m] = distance[member[begin + m]]
-        loss -= weight[s] * stage_log_probability(
-            near[:size], picked[s], slopes[:size], weights[:size], g, adjoint
-        )
-        for m in range(size):
-            pair_gradient[member[begin + m]] -= weight[s] * slopes[m]
-    return loss
+        end = start[s + 1]
+        beyond = 0.0
+        for c in range(begin, begin + picked[s]):
+            beyond += distance[member[c]] - lowest[s]
+        log_probability = -slope * beyond
+        total = 0.0
+        if picked[s] == 1:
+            for m in range(begin, end):
+                total += weights[m]
+            log_probability -= np.log(total)
+        else:
+            log_probability += set_log_probability(
+                weights[begin:end], picked[s], slopes[begin:end], g, adjoint
+            )
+        share = weight[s]
+        if lapse > 0.0:
+            likely = (1.0 - lapse) * np.exp(log_probability)
+            guess = lapse / count_sets(end - begin, picked[s])
+            log_probability = np.log(guess + likely)
+            share *= likely / (guess + likely)
+        value += weight[s] * log_probability
+        if not wanted:
+            continue
+        share *= slope
+        if picked[s] == 1:
+            by_slope -= share * beyond
+            gradient[member[begin]] -= sign * share
+            share /= total
+            for m in range(begin, end):
+                by = share * weights[m]
+                by_slope += by * (distance[member[m]] - lowest[s])
+                gradient[member[m]] += sign * by
+        else:
+            for m in range(begin, end):
+                by = share * slopes[m]
+                by_slope += by * (distance[member[m]] - lowest[s])
+                gradient[member[m]] += sign * by
+    return value, by_slope
 
 
 @kernel
@@ -135,4 +192,8 @@ def stages_loss_at(
 ) -> float:
     """Loss of the stages at z; `distance` and `pair_gradient` are filled for `gradient_at`."""
     distances(z, first, second, distance)
-    return stages_loss(distance, start, member, picked, weight, pair_gradient)
+    pair_gradient[:] = 0.0
+    value, _ = stages_log_likelihood(
+        start, member, picked, weight, 0.0, 1.0, distance, -1.0, pair_gradient
+    )
+    return -value

@@ -15,7 +15,7 @@ STEPS = 60
 def most_probable(
     embedding: Floats, temperature: float, questions: NDArray[np.int64], kind: Kind
 ) -> tuple[NDArray[np.int64], Floats]:
-    """The place of the option that is most probably picked in each question, and its probability.
+    """Position of the option that is most probably picked in each question, and its probability.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def most_probable(
 
     Returns
     -------
-    places : array of int
-        Place of the option, from 0.
+    positions : array of int
+        Position of the option, from 0.
     probabilities : array of float
         Probability that it is picked, alone or with others.
     """
@@ -46,8 +46,8 @@ def most_probable(
         # An item is the odd one if the other two are the nearest pair.
         distances = np.linalg.norm(options[:, [1, 2, 0]] - options[:, [2, 0, 1]], axis=2)
     weights = np.exp(-(distances - distances.min(axis=1, keepdims=True)) / temperature)
-    places = weights.argmax(axis=1)
-    return places, _among_picks(weights, kind.pick)[np.arange(len(places)), places]
+    positions = weights.argmax(axis=1)
+    return positions, _among_picks(weights, kind.pick)[np.arange(len(positions)), positions]
 
 
 def _among_picks(weights: Floats, pick: int) -> Floats:

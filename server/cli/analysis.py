@@ -24,6 +24,7 @@ from lore_active.estimators.lore_cv import LORECV
 from lore_active.simulation.baselines import METHODS
 from lore_active.simulation.parallel import running
 from lore_active.warmup import warm
+from lore_active.wording import many
 from server.cli import options
 from server.cli.terminal import bar, say
 from server.clock import now
@@ -107,7 +108,7 @@ def fit(
     triplets = as_triplets(table, items)
     say("Compiling or loading kernels …")
     warm()
-    say(f"Fitting {len(triplets)} answers about {triplets.n_objects} items …")
+    say(f"Fitting {many(len(triplets), 'answer')} about {triplets.n_objects} items …")
     begun = time.perf_counter()
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", FewAnswersWarning)
@@ -175,12 +176,11 @@ def _fit_lines(result: dict[str, Any], unseen: str) -> Iterator[str]:
             "Try a smaller --lam."
         )
     else:
-        noun = "dimension" if rank == 1 else "dimensions"
         values = ", ".join(f"{value:.3g}" for value in result["singular_values"])
-        yield f"{rank} {noun} (singular values {values}), λ = {result['lambda']:g}"
-    answers = "comparisons" if result["reading"] else "answers"
+        yield f"{many(rank, 'dimension')} (singular values {values}), λ = {result['lambda']:g}"
+    noun = "comparison" if result["reading"] else "answer"
     yield (
-        f"{result['n_triplets']} {answers} about {result['n_objects']} items; the embedding fits "
+        f"{many(result['n_triplets'], noun)} about {result['n_objects']} items; the embedding fits "
         f"{100 * result['train_accuracy']:.1f} % of them"
     )
     if result["reading"]:
@@ -302,8 +302,10 @@ def compare(
     wanted = chosen([name.strip() for name in methods.split(",") if name.strip()])
     answers, read = _answers(path, simulated, label)
     with running(jobs, scheduler):
-        spread = jobs is not None or scheduler is not None
-        results = compared(answers, wanted, folds, seconds, components, seed, _progress, spread)
+        in_parallel = jobs is not None or scheduler is not None
+        results = compared(
+            answers, wanted, folds, seconds, components, seed, _progress, in_parallel
+        )
     _done()
     summary = verdict(results)
     notes = text.notes(answers, results, summary, folds)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from lore_active.errors import InvalidParameter, LoreError
+from lore_active.wording import many
 from server.auth.passwords import generate, set_password
 from server.cli.terminal import confirm
 from server.clock import now
@@ -166,11 +167,11 @@ def _summary_line(study: LoadedStudy) -> str:
     counts = summary(study)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts["kinds"].items())
     participants = counts["budget"]["participants"]
-    at_most = f" from at most {participants} participants" if participants else ""
+    at_most = f" from at most {many(participants, 'participant')}" if participants else ""
     return (
-        f"{study.name} is ready: {counts['items']} items ({kinds}), {counts['catches']} "
-        f"catch questions, {counts['trials']} trials per participant, at most "
-        f"{counts['budget']['answers']} answers{at_most}."
+        f"{study.name} is ready: {counts['items']} items ({kinds}), "
+        f"{many(counts['catches'], 'catch question')}, {many(counts['trials'], 'trial')} per "
+        f"participant, at most {many(counts['budget']['answers'], 'answer')}{at_most}."
     )
 
 

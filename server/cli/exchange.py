@@ -15,6 +15,7 @@ import click
 from lore_active.data.columns import simulated_note as rows_left_out
 from lore_active.data.formats import read_table
 from lore_active.errors import InvalidParameter, InvalidTriplets
+from lore_active.wording import many
 from server.cli.options import answer_format, place_beside
 from server.cli.terminal import bar
 from server.clock import now
@@ -187,7 +188,7 @@ def _import_log(path: Path, folder: Path, dry_run: bool) -> dict[str, Any]:
     database.write(lambda c: chain_verification.keep_covered(c, now(), chain.SCHEMA))
     database.close()
     messages = [
-        f"{study.name}: imported {len(where)} rows into {folder / DATABASE}.",
+        f"{study.name}: imported {many(len(where), 'row')} into {folder / DATABASE}.",
         "To serve it, copy study.toml and the stimuli into the same folder.",
     ]
     return {"kind": "log", "rows": len(where), "messages": messages}
@@ -229,13 +230,13 @@ def _import_answers(
         import_number = _run(folder, work, dry_run)
     count = match.answers
     first = study.items[match.rows[0][0]].key
-    rows = "row was" if table.left_out == 1 else "rows were"
     messages = [
         *([f"{path.name}: {table.reading}."] if table.reading else []),
-        f"{path.name}: {count:,} answers, items matched by {match.by} (the first anchor is "
+        f"{path.name}: {many(count, 'answer')}, items matched by {match.by} (the first anchor is "
         f"{first!r})."
         + (
-            f" {table.left_out:,} {rows} left out (practice, catch trials, skipped, excluded)."
+            f" {many(table.left_out, 'row was', 'rows were')} left out (practice, catch trials, "
+            "skipped, excluded)."
             if table.left_out
             else ""
         ),
@@ -295,7 +296,7 @@ def _undo(file: str, folder: Path, dry_run: bool) -> dict[str, Any]:
     removed = _run(folder, work, dry_run)
     would = "would be " if dry_run else ""
     messages = [
-        f"{source.name} ({source.hash[:12]}): {source.answers:,} answers {would}removed."
+        f"{source.name} ({source.hash[:12]}): {many(source.answers, 'answer')} {would}removed."
         for source in removed
     ]
     return {"kind": "undo", "removed": [asdict(source) for source in removed], "messages": messages}

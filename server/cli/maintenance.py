@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
+from lore_active.wording import many
 from server.cli import options
 from server.cli.terminal import confirm, say
 from server.clock import now
@@ -220,11 +221,13 @@ def _question(number: int, external: str | None, answers: bool, study: str) -> s
 
 
 def _print_erased(done: Erased, folder: Path) -> None:
-    fate = "were erased as well" if done.answers_erased else "stay, pseudonymised"
-    click.echo(f"Erased participant {done.participant}. Their {done.answers} answers {fate}.")
+    if done.answers_erased:
+        fate = many(done.answers, "answer was erased", "answers were erased") + " as well"
+    else:
+        fate = many(done.answers, "answer stays", "answers stay") + ", pseudonymised"
+    click.echo(f"Erased participant {done.participant}. Their {fate}.")
     if done.backups_removed:
-        count = len(done.backups_removed)
-        copies = "1 file" if count == 1 else f"{count} files"
+        copies = many(len(done.backups_removed), "file")
         then = f"; the new backup is {done.new_backup}" if done.new_backup else ""
         click.echo(f"Removed {copies} in backups/ that still held their data{then}.")
     if done.still_in:

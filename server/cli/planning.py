@@ -180,7 +180,7 @@ def _print_recommendation(found: Recommendation | None, as_json: bool) -> None:
     )
     click.echo(
         f"\nRecommended: {found.kind}. Mean of the median hours: {others}. Larger grids\n"
-        "tire people and need large screens: measure both in a pilot (--from)."
+        "tire participants and need large screens: measure both in a pilot (--from)."
     )
 
 

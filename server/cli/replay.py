@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from lore_active.errors import InvalidParameter
+from lore_active.wording import many
 from server.cli.maintenance import named
 from server.cli.terminal import bar
 from server.clock import now
@@ -167,10 +168,12 @@ def _coverage(outcome: Replayed) -> str:
         return f"Stored rows were not verified: {WITHOUT_CHAIN.get(why, 'there is no hash chain')}."
     since = "the start of the study"
     if why != chain.NEW:
-        since = f"{utc(outcome.covered_from)}, when there were already {outcome.rows_before:,} rows"
+        earlier = many(outcome.rows_before, "row was", "rows were")
+        since = f"{utc(outcome.covered_from)}, when {earlier} already there"
     return (
-        f"{outcome.rows_checked:,} stored rows match the hash chain, which covers everything since "
-        f"{since}. Last hash: {outcome.last_hash} (records: {outcome.records_checked:,})."
+        f"{many(outcome.rows_checked, 'stored row matches', 'stored rows match')} the hash chain, "
+        f"which covers everything since {since}. Last hash: {outcome.last_hash} "
+        f"(records: {outcome.records_checked:,})."
     )
 
 
@@ -178,8 +181,9 @@ def _print(outcome: Replayed) -> None:
     click.echo(_coverage(outcome))
     how = "bit for bit" if outcome.fingerprint_match else "within tolerance (another machine)"
     click.echo(
-        f"{outcome.models_checked} models, {outcome.questions_checked} questions and "
-        f"{outcome.decisions_checked} decisions compared {how} in {outcome.seconds:.1f} s."
+        f"{many(outcome.models_checked, 'model')}, {many(outcome.questions_checked, 'question')} "
+        f"and {many(outcome.decisions_checked, 'decision')} compared {how} in "
+        f"{outcome.seconds:.1f} s."
     )
     if outcome.counts:
         click.echo(
@@ -200,7 +204,7 @@ def _print(outcome: Replayed) -> None:
         click.echo(f"Participants erased since then: {numbers}.")
     if outcome.steps_erased:
         click.echo(
-            f"{outcome.steps_erased} steps used answers that have been erased and cannot "
+            f"{many(outcome.steps_erased, 'step')} used answers that have been erased and cannot "
             "be compared."
         )
     for recovery in outcome.recovered:
@@ -269,9 +273,9 @@ def _percent(share: float | None) -> str:
 
 def _stop(course: Trajectory) -> str:
     if course.stopped_at is None:
-        return f"not settled by {course.answers} answers. {course.headline}"
-    rank = f"{course.stopped_rank} dimension{'s' * (course.stopped_rank != 1)}"
-    return f"settled at {rank} after {course.stopped_at} of {course.answers} answers."
+        return f"not settled by {many(course.answers, 'answer')}. {course.headline}"
+    rank = many(course.stopped_rank or 0, "dimension")
+    return f"settled at {rank} after {course.stopped_at} of {many(course.answers, 'answer')}."
 
 
 def _difference(comparison: WhatIf) -> str:

@@ -21,6 +21,7 @@ from lore_active.simulation.parallel import running, sweep
 from lore_active.stopping.criteria import percent
 from lore_active.stopping.registry import DEFAULT_RULE, STOPPING_RULES
 from lore_active.warmup import warm
+from lore_active.wording import many
 from server.cli import options
 from server.cli.terminal import bar, say
 from server.simulation.simulated_study import SimulatedStudy, summary_of
@@ -188,7 +189,7 @@ def _end_line(end: dict[str, Any]) -> str:
     share = end["accuracy"]
     accuracy = "" if share is None else f"  accuracy {100 * share:5.1f} %"
     if end["stopped_at"] is None:
-        return f"seed {end['seed']}: not settled by {end['answers']} answers{accuracy}"
+        return f"seed {end['seed']}: not settled by {many(end['answers'], 'answer')}{accuracy}"
     return (
         f"seed {end['seed']}: settled at rank {end['stopped_rank']} after {end['stopped_at']} "
         f"answers{accuracy}"
@@ -222,10 +223,10 @@ def _total(setting: SimulatedStudy, ends: list[dict[str, Any]]) -> dict[str, Any
 
 def _describe_total(total: dict[str, Any]) -> str:
     if not total["stopped"]:
-        return f"None of {total['studies']} studies settled."
+        return f"None of {many(total['studies'], 'study', 'studies')} settled."
     low, middle, high = total["stopped_at"]
     right = "" if total["settings"]["pool"] else f", {total['right']} at the true rank"
     return (
-        f"{total['stopped']} of {total['studies']} studies settled{right}, after {middle:.0f} "
-        f"answers (10 to 90 %: {low:.0f} to {high:.0f})."
+        f"{total['stopped']} of {many(total['studies'], 'study', 'studies')} settled{right}, after "
+        f"{middle:.0f} answers (10 to 90 %: {low:.0f} to {high:.0f})."
     )

@@ -57,8 +57,8 @@ def twin_question(study: LoadedStudy, rng: np.random.Generator) -> KnownQuestion
     """
     kind, count = study.kind, len(study.items)
     if not kind.has_anchor:
-        twin, other = rng.choice(count, 2, replace=False).tolist()
-        return KnownQuestion(None, _shuffled((twin, twin, other), rng), (other,))
+        same, other = rng.choice(count, 2, replace=False).tolist()
+        return KnownQuestion(None, _shuffled((same, same, other), rng), (other,))
     anchor, *others = rng.choice(count, kind.options, replace=False).tolist()
     options = (anchor, *others)
     if kind != TRIPLET:

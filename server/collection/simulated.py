@@ -2,8 +2,8 @@
 
 The supervisor draws a secret for each run and passes it to the web processes and the bots through
 their environment. A bot sends it in a header when it arrives and is permanently marked as simulated
-in the database. Because no one else knows the secret, no person can pass as a bot, and none of the
-bots can pass as a person: a request with a wrong secret is rejected.
+in the database. Because no one else knows the secret, no participant can pass as a bot, and none of
+the bots can pass as a participant: a request with a wrong secret is rejected.
 """
 
 from __future__ import annotations

@@ -95,11 +95,11 @@ def compare(
     components: int,
     seed: int,
     progress: Progress = lambda name, done, of: None,
-    spread: bool = False,
+    in_parallel: bool = False,
 ) -> list[Result]:
     """Run every method on the same folds, each for at most `limit` seconds.
 
-    One after another, so that run times are comparable; or, with `spread`, in parallel.
+    One after another, so that run times are comparable; or, with `in_parallel`, in parallel.
     """
     if folds < 2:
         raise InvalidParameter(f"--folds is {folds}, but must be 2 or more.")
@@ -116,7 +116,7 @@ def compare(
     # An embedding of N items has at most N − 1 dimensions.
     dimensions = min(components, answers.n_objects - 1)
     jobs = [(method, answers, folds, dimensions, seed, limit) for method in methods]
-    if not spread:
+    if not in_parallel:
         return [tried(*job, progress) for job in jobs]
     return list(sweep(tried, jobs, lambda done, of: progress("methods", done, of)))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from lore_active.data.triplets import Triplets
+from lore_active.wording import many
 from server.comparison import drawing
 from server.comparison.run import Result
 
 
 def _count(answers: Triplets) -> str:
     if not answers.compound:
-        return f"{len(answers):,} answers"
-    return f"{answers.n_trials:,} trials ({len(answers):,} comparisons)"
+        return many(len(answers), "answer")
+    return f"{many(answers.n_trials, 'trial')} ({many(len(answers), 'comparison')})"
 
 
 def table(results: list[Result], folds: int) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lore_active.errors import LoreError
+from lore_active.wording import many
 from server.doctor.finding import Finding, ok, problem, warning
 from server.processes.rehearsal import DATA, copied
 from server.processes.supervisor import Supervisor
@@ -183,7 +184,8 @@ def _look(address: str, name: str) -> Iterator[Finding]:
             "of .js files.",
         )
         return
-    timing = f"a participant's page and its {len(loaded)} files loaded in {1000 * seconds:.0f} ms"
+    files = many(len(loaded), "file")
+    timing = f"a participant's page and its {files} loaded in {1000 * seconds:.0f} ms"
     if seconds > SLOW_SECONDS:
         yield warning(
             "browser reach", timing, "This machine is busy; check which other programs are running."

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lore_active.wording import many
 from server.status.counting import AnswerCounts
 
 _ROLES = {
@@ -108,8 +109,8 @@ MEANINGS = {
     "time_received_since_start": "the same, in seconds since start_time",
     "datetime_received": "the same, as ISO 8601 (UTC)",
     "start_time": "when the first participant arrived, in seconds since 1970 (UTC)",
-    "puid_num_responses": "answers of the participant so far, in this file",
-    "num_responses": "answers so far, in this file",
+    "puid_num_responses": "rows of the participant so far, in this file",
+    "num_responses": "rows so far, in this file",
     **{f"{role}_html": f"key of the item that is {what}" for role, what in _ROLES.items()},
     **{f"{role}_filename": f"key of the item that is {what}" for role, what in _ROLES.items()},
 }
@@ -150,7 +151,7 @@ def simulated_note(counts: AnswerCounts) -> str:
     """Say whether data are simulated, for readers of the files; empty if none are."""
     if counts.simulated_left_out:
         return (
-            f"{counts.simulated_left_out:,} answers of simulated participants (bots) do not "
+            f"{many(counts.simulated_left_out, 'answer')} of simulated participants (bots) do not "
             "count, and are left out unless the export was made with --simulated."
         )
     if counts.simulated:

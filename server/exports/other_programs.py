@@ -43,6 +43,14 @@ TRIPLETTOOLS_NOTES = (
     "set.",
 )
 
+# Where answers have several comparisons.
+COMPARISONS_NOTES = (
+    "An answer is several rows, one for each of its comparisons, with the same `trial`. The item "
+    "that is nearer to the anchor is in the place of the option chosen, and left and right are in "
+    "the order in which the two were shown.",
+    "",
+)
+
 _ROLES = ("left", "right", "head", "winner", "loser")
 SALMON = (
     *("head", "left", "right", "winner", "loser", "sampler", "score", "puid"),
@@ -95,6 +103,11 @@ def _with_trial(columns: tuple[str, ...], study: LoadedStudy) -> tuple[str, ...]
     return columns if study.kind == TRIPLET else (*columns, "trial")
 
 
+def _notes(notes: tuple[str, ...], study: LoadedStudy) -> tuple[str, ...]:
+    """These notes and, where answers have several comparisons, what a row is."""
+    return notes if study.kind == TRIPLET else (*COMPARISONS_NOTES, *notes)
+
+
 def _numbers(study: LoadedStudy) -> dict[str, int]:
     return {item.key: number for number, item in enumerate(study.items)}
 
@@ -143,7 +156,7 @@ def triplettools(
         put(out / f"{stem}.csv", trials()),
         put(out / f"{stem}_items.csv", items()),
         put(out / f"{stem}_embedding.csv", embedding()),
-        dictionary(out / "dictionary.md", columns, counts, TRIPLETTOOLS_NOTES),
+        dictionary(out / "dictionary.md", columns, counts, _notes(TRIPLETTOOLS_NOTES, study)),
     ]
 
 
@@ -212,6 +225,8 @@ def salmon(
         out / f"{study.name}_{name}.csv" for name in ("responses", "targets", "embedding")
     )
     notes = (
+        "`left` and `right` are numbers of items, like `head`.",
+        "",
         f"`{targets_file.name}` has one target per line, as Salmon reads them; the first is target "
         "0.",
         "",
@@ -227,7 +242,9 @@ def salmon(
         put(responses_file, responses()),
         put(targets_file, iter([csv_text([item.key] for item in study.items)])),
         *([put(start_file, coordinates())] if z.shape[1] else []),
-        dictionary(out / "dictionary.md", {responses_file.name: columns}, counts, notes),
+        dictionary(
+            out / "dictionary.md", {responses_file.name: columns}, counts, _notes(notes, study)
+        ),
     ]
 
 

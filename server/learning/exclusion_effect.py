@@ -22,6 +22,7 @@ import click
 import numpy as np
 
 from lore_active.errors import InvalidParameter, LoreError
+from lore_active.wording import many
 from server.clock import now
 from server.processes.child import QUIET
 from server.processes.lifetime import stop_signal
@@ -198,7 +199,8 @@ def _fitted(
     needed = first_audit(items, study.kind)
     if len(trials) < needed:
         raise InvalidParameter(
-            f"There are {len(trials)} answers to fit; the first estimate needs {needed}."
+            "Too few answers to compare: one of the two models would have "
+            f"{many(len(trials), 'answer')}, and the first estimate needs {needed}."
         )
     independent = [True] * len(imported) + [
         answer.purpose in MODEL_INDEPENDENT for answer in answers

@@ -189,7 +189,11 @@ class _Recomputation:
         course = Trajectory(len(seqs))
 
         def work(step: Step, changed: bool) -> str:
-            # When no participant was left, the journal has a refit that was not due otherwise.
+            if not fixed:
+                # The same audits of the same answers, so that only what was changed has an effect.
+                return step.work
+            # Without some answers, audits are due at other steps. When no participant was left, the
+            # journal has a refit that was not due otherwise.
             return learner.due(changed=changed, deserted=step.work == "refit") or ""
 
         for step, done, changed in replayer.through(steps, work=work, progress=self.progress):

@@ -16,6 +16,7 @@ from lore_active.learner.model import Model
 from lore_active.questions.question import Question
 from lore_active.reproducibility import fingerprint
 from lore_active.stopping.verdict import verdict
+from lore_active.wording import many
 from server.learning.replayer import Progress, Replayer, model_row, new_learner
 from server.learning.state_hash import (
     decision_numbers,
@@ -306,7 +307,8 @@ class _Checks:
         self.result.questions_checked += len(asked)
         now = selected.result()
         if len(now) != len(asked):
-            what = f"{len(asked)} questions were asked, but {len(now)} are selected in the replay."
+            were = many(len(asked), "question was", "questions were")
+            what = f"{were} asked, but {len(now)} are selected in the replay."
             self.differs("steps", self.step.id, what)
             return
         for question, stored in zip(now, asked, strict=True):

@@ -113,8 +113,8 @@ def recovered(
 
 def put_in_place(folder: Path, result: Recovered, now: int) -> Path:
     """Make the result the study's database; return the folder that keeps the replaced files."""
-    moment = datetime.fromtimestamp(now / 1000, UTC).strftime(backups.TIME)
-    kept = folder / backups.FOLDER / f"damaged-{moment}"
+    stamp = datetime.fromtimestamp(now / 1000, UTC).strftime(backups.TIME)
+    kept = folder / backups.FOLDER / f"damaged-{stamp}"
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     old = [folder / f"{DATABASE}{end}" for end in ("-wal", "-shm", "")]
     for path in [*old, *(folder / backups.FOLDER).glob(f"{backups.RESCUED}*")]:

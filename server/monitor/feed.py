@@ -67,9 +67,9 @@ class Feed:
             now = self.clock()
             key = self._look(now, error)
             # If the clock was set back, do not wait until it has caught up.
-            rested = not 0 <= now - self._read_at < REST_MS
+            due = not 0 <= now - self._read_at < REST_MS
             urgent = (key.decided, key.error) != (self._key.decided, self._key.error)
-            if urgent or (rested and key != self._key):
+            if urgent or (due and key != self._key):
                 self._read(now)
                 self._updates = {}
                 self._key, self._read_at = key, now
@@ -156,7 +156,8 @@ def _packed(key: _Key, data: dict[str, Any], with_names: bool) -> Update:
     if not with_names:
         rows = [{**cells, "external": None, "feedback": ""} for cells in rows]
         # Details such as links and reasons for exclusion may identify a participant.
-        log = [event if event["participant"] is None else {**event, "detail": {}} for event in log]
+        bare = {"detail": {}, "reason": ""}
+        log = [event if event["participant"] is None else {**event, **bare} for event in log]
     shown = {**table, "all": len(table["rows"]), "rows": rows}
     error = key.error
     storage = None

@@ -22,6 +22,7 @@ from server.monitor.history import History
 from server.monitor.messages import banner
 from server.monitor.participants import Rows, number
 from server.monitor.quality import Quality
+from server.status.activity import described
 from server.status.counting import AnswerCounts, ParticipantCounts
 from server.status.verdict import RULE, collection_of, findings_of
 from server.store.collection import StudyState
@@ -336,10 +337,4 @@ def machine(summary: StudySummary) -> dict[str, Any]:
 
 
 def _event(event: EventRow) -> dict[str, Any]:
-    return {
-        "at": event.at,
-        "who": event.who,
-        "kind": event.kind,
-        "participant": event.participant,
-        "detail": event.detail,
-    }
+    return {**asdict(event), **asdict(described(event))}

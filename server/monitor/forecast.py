@@ -147,7 +147,9 @@ def message(coming: Ahead, state: StudyState, collected: int) -> str:
     more = f"{_participants(coming.participants)}, {_hours(coming.hours)}"
     text = f"{text[0].upper()}{text[1:]} (90 % range; {median}{more})."
     left = max(0, state.budget_answers - collected)
-    if high > left:
+    if not left:
+        text += " The budget is used up."
+    elif high > left:
         verb = "will" if low > left else "may"
         text += f" The budget {verb} run out first: {left:,} {plural(left, 'answer')} left."
     return text
@@ -173,6 +175,9 @@ def _participants(count: Range) -> str:
 
 
 def _hours(hours: Range) -> str:
+    if hours[1] < 1:
+        low, high = (max(1.0, round(60 * end)) for end in hours)
+        return f"{number_range(low, high)} {plural(high, 'minute')} of participants' time"
     form = ",.0f" if hours[1] >= 10 else ".1f"
     return f"{number_range(*hours, form)} hours of participants' time"
 

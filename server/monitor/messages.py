@@ -116,7 +116,8 @@ def accuracy(
     if ceiling is not None:
         text += (
             f" Noise ceiling: {percent(ceiling)}, estimated from how consistently participants "
-            "answer repeated questions."
+            "answer repeated questions, random or selected. Selected ones are harder, so the "
+            "ceiling of random questions alone may be higher."
         )
     return text
 

@@ -78,8 +78,8 @@ COUNTS = (
 class Qualities:
     """Figures of all participants, updated only for those with new answers.
 
-    `of` is indexed by the participant's number; index 0 is unused. People are compared with people,
-    simulated participants with simulated ones.
+    `of` is indexed by the participant's number; index 0 is unused. Real participants are compared
+    with real ones, simulated participants with simulated ones.
     """
 
     def __init__(self, items: int, kind: Kind) -> None:
@@ -91,7 +91,7 @@ class Qualities:
         self._medians = np.zeros(0)
         self._catches: dict[int, int] = {}
         self._simulated = np.zeros(0, dtype=bool)
-        # For people, and for simulated participants.
+        # For real, and for simulated participants.
         self._usual: tuple[Reference, Reference] = (nobody(1, kind), nobody(1, kind))
         self._usual_of: tuple[int, bytes, bytes] = (0, b"", b"")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from lore_active.wording import many
 from server.store import heartbeat
 from server.store.recovery import rescue
 from server.store.sqlite.errors import (
@@ -36,7 +37,7 @@ class FileGuard:
     """Keeps the database open, and watches its files, for as long as the study is served.
 
     This way its write-ahead log stays the same file whichever processes come and go, and the data
-    can be copied even if the file is deleted. `error` is what happened to the files, if anything.
+    can be copied even if the file is deleted. `error` is what is wrong with the files, if anything.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], int], say: Callable[[str], None]) -> None:
@@ -122,7 +123,7 @@ class FileGuard:
             self._rescue_at = float("inf")
             damaged = f", partly damaged ({rescued.damage})" if rescued.damage else ""
             self._saved = (
-                f"The data stored until then, {rescued.answers} answers, are in "
+                f"The data stored until then, {many(rescued.answers, 'answer')}, are in "
                 f"{rescued.path}{damaged}."
             )
         if self._saved != before:

@@ -69,19 +69,19 @@ class Connections(dict[int, Any]):
         del self._events[number]
 
     def turn(self, timeout: float) -> None:
-        """Wait for at most `timeout` seconds, then handle what has happened."""
+        """Wait for at most `timeout` seconds, then handle the sockets that are ready."""
         if time.monotonic() >= self._examine_at:
             self._examine_at = time.monotonic() + EXAMINE_SECONDS
             for channel in list(self.values()):
                 self._examine(channel)
-        for key, happened in self._selector.select(timeout):
+        for key, ready in self._selector.select(timeout):
             channel = self.get(key.fd)
             if channel is None:
                 continue
-            if happened & WRITE:
+            if ready & WRITE:
                 wasyncore.write(channel)
                 self._examine(channel)
-            if happened & READ:
+            if ready & READ:
                 # Data that arrive during a request are read after it, as by waitress itself. They
                 # rarely do, so a request alone does not change what is waited for.
                 if not channel.readable():

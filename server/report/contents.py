@@ -16,6 +16,7 @@ from server.report import methods
 from server.report.data import ReportData
 from server.report.references import cited
 from server.report.stimuli import Shown, name_of
+from server.status.activity import described, is_automatic
 from server.store.summaries import EventRow, ParticipantSummary
 from server.study.descriptions import MEANINGS
 from server.study.parsing import all_keys
@@ -251,17 +252,11 @@ def _events(report: ReportData, with_names: bool) -> list[dict[str, str]]:
 def _event(
     event: EventRow, participants: list[ParticipantSummary], with_names: bool
 ) -> dict[str, str]:
-    automatic = event.who in ("stopping rule", "worker")
-    details = [
-        str(value) if name == "reason" else f"{name}: {value}"
-        for name, value in event.detail.items()
-        if value != ""
-    ]
-    text = "; ".join(details)
-    whom = "" if event.participant is None else f" P{event.participant}"
+    said = described(event)
+    by = said.by if with_names or is_automatic(event.who) else "experimenter"
     return {
         "at": report_figures.minute(event.at),
-        "kind": event.kind + whom,
-        "who": event.who if automatic or with_names else "experimenter",
-        "message": text if with_names else without_names(text, participants),
+        "what": said.what,
+        "by": by,
+        "reason": said.reason if with_names else without_names(said.reason, participants),
     }

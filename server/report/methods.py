@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lore_active.learner.running_counts import WINDOW
-from lore_active.questions.kinds import TRIPLET
 from lore_active.simulation.cost import pay_in_words
 from lore_active.stopping.criteria import CRITERIA
 from lore_active.stopping.verdict import share_by_guessing
@@ -11,6 +10,7 @@ from lore_active.wording import listed, many
 from server.monitor.figures import known_sensitivity
 from server.monitor.messages import exactly, in_methods
 from server.report import figures as report_figures
+from server.report import kinds
 from server.report.data import ReportData
 from server.report.modelling import modelling, question_selection
 from server.report.references import named
@@ -102,7 +102,8 @@ def procedure(report: ReportData) -> str:
     media = listed([MEDIA[kind] for kind in sorted({item.kind for item in items})])
     text = (
         f"The stimuli were {len(items):,} items ({media}). On each trial, participants "
-        f"{_task(report)} The background colour was {settings.trial.background} (sRGB)."
+        f"{kinds.task(settings.trial, report.summary.kind)} The background colour was "
+        f"{settings.trial.background} (sRGB)."
     )
     if settings.trial.skip:
         text += f" Participants could also respond “{settings.texts.cant_tell}”."
@@ -113,29 +114,6 @@ def procedure(report: ReportData) -> str:
             f" Responses were accepted from {settings.trial.min_view_ms:,} ms after stimulus onset."
         )
     return f"{text} {_session(report)} {_question_types(report)}".strip()
-
-
-def _task(report: ReportData) -> str:
-    """What participants saw and did on a trial."""
-    trial, kind = report.study.settings.trial, report.summary.kind
-    asked = f"and answered the question “{trial.question.strip()}”"
-    if kind == TRIPLET:
-        where = "with two others below it" if trial.layout == "above" else "between two others"
-        return (
-            f"saw one item {where} {asked} by choosing one of the other two; their left–right "
-            "positions were balanced."
-        )
-    balanced = "the places of the options were random."
-    if not kind.has_anchor:
-        return f"saw three items {asked} by choosing one of them (the odd one out); {balanced}"
-    how = f"choosing {kind.pick} of the {kind.options}"
-    if kind.ordered:
-        how += ", the most similar one first" if kind.pick > 1 else ""
-        also = " (rankings; Canal, Fenu & Rozell, 2020; Roads & Mozer, 2019)"
-    else:
-        also = ", in any order" if kind.pick > 1 else ""
-        also += " (Wilber, Kwak & Belongie, 2014)"
-    return f"saw one item with {kind.options} others {asked} by {how}{also}; {balanced}"
 
 
 def _session(report: ReportData) -> str:
@@ -252,7 +230,8 @@ def _accuracy(report: ReportData) -> str:
         text += (
             " The noise ceiling, estimated from how often participants gave the same answer to a "
             f"repeated question, was {percent(share['ceiling'])} (the accuracy q for which the "
-            f"observed agreement is {agreement})."
+            f"observed agreement is {agreement}). Repeated questions were random or selected; "
+            "selected ones are harder, so the ceiling of random questions alone may be higher."
         )
     return text
 

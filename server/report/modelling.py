@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lore_active.acquisition.registry import SELECTORS
 from lore_active.learner.cadence import AUDIT_GROWTH
-from lore_active.questions.kinds import TRIPLET, Kind
+from lore_active.questions.kinds import TRIPLET
 from lore_active.rank.cross_validation import LAMBDAS
 from lore_active.rank.folds import FOLDS
 from lore_active.rank.significance import (
@@ -15,16 +15,8 @@ from lore_active.rank.significance import (
 )
 from lore_active.wording import listed, many
 from server.monitor.figures import FURTHER
+from server.report import kinds
 from server.report.data import ReportData
-
-LIKELIHOOD = (
-    "likelihood of Plackett (1975) and Luce (1959), in which the probability of an option to be "
-    "picked is proportional to exp(−distance)"
-)
-COMPOSED = (
-    "Trials were composed option by option, each time adding the option with which the trial was "
-    "expected to tell most; options could then be exchanged once. "
-)
 
 
 def question_selection(report: ReportData) -> str:
@@ -43,25 +35,29 @@ def question_selection(report: ReportData) -> str:
         "of these questions were selected with one further dimension in the model, to test whether "
         "it was needed. "
     )
-    acquisition = SELECTORS[selector].methods
-    if report.summary.kind != TRIPLET:
-        model = model.replace("a logistic likelihood", f"the {LIKELIHOOD}")
-        coverage += COMPOSED
+    kind = report.summary.kind
+    if kind != TRIPLET:
+        model = model.replace("a logistic likelihood", f"{kinds.likelihood(kind)},")
     return (
-        f"{coverage}{model}{acquisition}; questions pending with other participants were taken "
-        "into account, and anchors were balanced. A share of the questions remained uniformly "
-        "random; this share was larger while the model predicted poorly."
+        f"{coverage}{model}{SELECTORS[selector].methods}; questions pending with other "
+        f"participants were taken into account, and {'anchors' if kind.has_anchor else 'items'} "
+        f"were balanced.{kinds.composed(kind, selector)} A share of the questions remained "
+        "uniformly random; this share was larger while the model predicted poorly."
     )
 
 
 def modelling(report: ReportData) -> str:
     """LORE, and how its rank was estimated."""
     lams = listed([f"{lam:g}" for lam in LAMBDAS])
+    rows, nearer, farther = ("comparisons", "nearer", "farther")
+    if report.summary.kind.n_comparisons == 1:
+        rows, nearer, farther = ("answers", "chosen", "other")
     text = (
         "We modelled the answers by ordinal embedding with LORE (Anand et al., 2026): items are "
-        "points, and their coordinates minimise the mean over answers of softplus(1 + d(anchor, "
-        "chosen) − d(anchor, other)) plus λ times the sum of the square roots of the singular "
-        "values of the coordinate matrix, a penalty that removes unnecessary dimensions. The "
+        f"points, and their coordinates minimise the mean over {rows} of softplus(1 + d(anchor, "
+        f"{nearer}) − d(anchor, {farther})) plus λ times the sum of the square roots of the "
+        "singular values of the coordinate matrix, a penalty that removes unnecessary dimensions. "
+        "The "
         f"number of dimensions was estimated by {FOLDS}-fold cross-validation, with all answers to "
         "the same question in the same fold, each time the number of answers had grown by "
         f"{100 * (AUDIT_GROWTH - 1):.0f} % (an audit). In each fold, high-dimensional embeddings "
@@ -75,7 +71,7 @@ def modelling(report: ReportData) -> str:
         f"({SUPPORTED_STILL:g} once a dimension had been reported), and none if it did not."
     )
     if report.summary.kind != TRIPLET:
-        text += f" {_comparisons(report.summary.kind)}"
+        text += f" {kinds.comparisons(report.summary.kind)}"
     if report.summary.rule == FURTHER:
         text += (
             " Where a Bayes factor had shown a further dimension of interest at an earlier audit "
@@ -91,26 +87,6 @@ def modelling(report: ReportData) -> str:
                 "orthogonal Procrustes rotation (Schönemann, 1966)."
             )
     return text
-
-
-def _comparisons(kind: Kind) -> str:
-    """How an answer of several comparisons enters the fits."""
-    if not kind.has_anchor:
-        what = (
-            "Each answer was entered as two comparisons: each of the two items that were not "
-            "chosen is nearer to the other than to the odd one"
-        )
-    else:
-        what = (
-            f"Each answer was entered as {many(kind.n_comparisons, 'comparison')} (chosen and "
-            "other option): every chosen option is nearer to the anchor than every one that was "
-            "not chosen" + (" and than those chosen after it" * (kind.ordered and kind.pick > 1))
-        )
-    return (
-        f"{what}. All comparisons of an answer were in the same fold, and standard errors are "
-        "those of the means of answers. The acquisition model and the Bayes factors used the "
-        f"{LIKELIHOOD}."
-    )
 
 
 def _fitted(report: ReportData) -> str:

@@ -84,7 +84,7 @@ def _smallest_dimension(report: ReportData) -> str:
         "prior whose variance gives the dimension that share. Bayes factors were estimated by "
         "Hamiltonian Monte Carlo along a path of growing shares, with the acceptance ratio "
         "(Bennett, 1976) between its points, in chains that started from the map and from a fit "
-        "in one dimension more; where these disagreed, nothing was concluded. Thermodynamic "
+        "in one more dimension; where these disagreed, nothing was concluded. Thermodynamic "
         "integration over the same draws (Gelman & Meng, 1998) served as a check. In any case, "
         f"collection was to end after {_budget(report)}."
     )

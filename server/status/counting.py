@@ -25,7 +25,7 @@ MINUTE_MS = 60_000
 class AnswerCounts:
     """A study's answers.
 
-    Answers of simulated participants count like all others until a person has answered (or for
+    Answers of simulated participants count like all others until a real one has answered (or for
     good, if the study is set so); after that they are only in simulated_left_out.
     answers: finished trials without practice; the sum of the next six. excluded: from participants
     who are excluded now. quarantined: rows that no model can use. catches: to catch trials.
@@ -170,7 +170,7 @@ def answer_counts(c: Connection) -> AnswerCounts:
 
 
 def simulated_left_out(c: Connection) -> bool:
-    """Whether answers of simulated participants are left out because people have answered."""
+    """Whether answers of simulated participants are left out because others have answered."""
     return collection.simulated_out(c) is not None
 
 

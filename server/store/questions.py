@@ -122,12 +122,12 @@ def _ready(row: Row) -> ReadyQuestion:
     return ReadyQuestion(row[0], row[1], row[2], items_in(row[3]))
 
 
-def times(c: Connection, participant: int, most: int) -> list[int]:
+def times(c: Connection, participant: int, limit: int) -> list[int]:
     """List the times of a participant's last answers, newest first, without practice."""
     rows = c.execute(
         "SELECT a.received_at FROM queries q JOIN answers a ON a.query = q.id "
         "WHERE q.participant = ? AND q.slot >= 0 ORDER BY q.slot DESC LIMIT ?",
-        (participant, most),
+        (participant, limit),
     )
     return [int(row[0]) for row in rows]
 

@@ -154,7 +154,7 @@ SEVERAL = ONE | {
     "Then click Continue or press Enter.",
     "how_to_answer_touch": "Tap the ones you choose; tap one again to undo it. Then tap Continue.",
     "not_taken": "That answer could not be accepted and was not stored. Please choose {pick}.",
-    "practice_right": "Yes, that is what most people choose.",
+    "practice_right": "Yes, your choices include the one that most people choose.",
     "practice_wrong": "Most people choose what is marked here.",
     "practice_skipped": "That's fine if you really can't tell. Most people choose what is marked "
     "here.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lore_active.stopping.sensitivity import MAX_SHARE, MIN_SHARE
 from server.study.config import Study, kind_of
-from server.study.kinds import kind_problems
+from server.study.kinds import default_question, kind_problems
 from server.study.parsing import FILE, ParsedSettings
 from server.study.problems import Problem, shown
 from server.study.texts import Texts, texts_for
@@ -30,6 +30,8 @@ PLACEHOLDERS = {
 MIN_RETURN_SECONDS = 5
 UNFILLED = re.compile(r"\[\s*FILL[ _-]*IN\b[^\]]*\]?", re.IGNORECASE)
 MAX_NAMED = 5
+# As in the questions of the sample studies, which ask triplets.
+ABOUT_TWO = re.compile(r"\bof the two\b", re.IGNORECASE)
 # Headings, buttons and names of controls, without which a page cannot be used.
 # fmt: off
 NEVER_EMPTY = (
@@ -69,8 +71,14 @@ def contradictions(settings: ParsedSettings) -> Iterator[Problem]:
 
 
 def cautions(study: Study) -> Iterator[str]:
-    """Yield warnings about valid settings: unfinished texts, exits without a code or link."""
+    """Yield warnings about valid settings: unfinished or unfit texts, exits that lead nowhere."""
     yield from _unfinished(study)
+    kind, question = kind_of(study.trial), study.trial.question
+    if kind.options != 2 and ABOUT_TWO.search(question):
+        yield (
+            f"{FILE}: trial.question is {shown(question)}, but participants see {kind.options} "
+            f"options ({kind.label}). If it is empty, they are asked: {default_question(kind)}"
+        )
     out = study.completion
     for name, who in EXITS.items():
         code, redirect = f"{name}_code", f"{name}_redirect"

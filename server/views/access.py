@@ -32,7 +32,7 @@ from server.views.studies import find_study
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-SIGN_IN_COOKIE = "lore_door"
+SIGN_IN_COOKIE = "lore_sign_in"
 SIGN_IN_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 # Requested by scripts, which get an error as JSON instead of a sign-in page.
 DATA = ("monitor.data", "monitor.items", "monitor.participant", "experimenter.links")

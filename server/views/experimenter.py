@@ -18,6 +18,7 @@ from flask import (
 from werkzeug.wrappers import Response as AnyResponse
 
 from lore_active.errors import InvalidParameter
+from lore_active.wording import many
 from server.auth.sessions import Refused
 from server.collection.controls import Control, whole
 from server.learning import exclusion_effect
@@ -74,8 +75,8 @@ def _refused(name: str, refusal: Refused) -> AnyResponse:
 
 def _duration(seconds: int) -> str:
     if seconds < 90:
-        return f"{seconds} second" if seconds == 1 else f"{seconds} seconds"
-    return f"{-(-seconds // 60)} minutes"
+        return many(seconds, "second")
+    return many(-(-seconds // 60), "minute")
 
 
 def _sign_in_page(name: str, message: str = "", code: int = 200) -> AnyResponse:

@@ -46,7 +46,7 @@ def show() -> str:
 def data() -> AnyResponse:
     """Everything that changes, as JSON; 304 while nothing is new."""
     name = g.served.study.name
-    feed: Feed = current_app.extensions["watch"][name]
+    feed: Feed = current_app.extensions["feeds"][name]
     # From this process, because a storage error could not be read from the database.
     error = current_app.extensions["checkups"][name].state().error
     update = feed.update(g.session.role == "experimenter", error)
@@ -88,7 +88,7 @@ def items() -> dict[str, object]:
 @open_to(*ALL_ROLES)
 def participant(number: int) -> AnyResponse:
     """One participant's session in detail, as JSON."""
-    feed: Feed = current_app.extensions["watch"][g.served.study.name]
+    feed: Feed = current_app.extensions["feeds"][g.served.study.name]
     session = feed.session(number, g.session.role == "experimenter")
     if session is None:
         abort(404)

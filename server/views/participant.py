@@ -146,7 +146,7 @@ def feedback(token: str) -> Reply:
 @pages.post("/p/<token>/answer")
 def answer(token: str) -> Reply:
     """Store the answer to the current question."""
-    response = requests.response(request.form)
+    response = requests.response(request.form, g.served.study.kind)
     if response is None:
         abort(400)
     timings = requests.timings(request.form.get("timings", ""))

@@ -12,20 +12,16 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import UnsupportedMediaType
 from werkzeug.routing import IntegerConverter, Map
 
-from lore_active.questions.kinds import MAX_OPTIONS
+from lore_active.questions.kinds import MAX_OPTIONS, TRIPLET, Kind
 from server.collection.screens import Response as Answer
 
 MAX_REQUEST_BYTES = 64 * 1024
 # No row has a higher number, and SQLite's integers are bounded.
 MAX_NUMBER = 2**53
 MAX_TIMINGS = 8000
-# Values of an answer's fields.
-SIDES: dict[str, Answer] = {
-    "left": (0,),
-    "right": (1,),
-    "skip": "skip",
-    "timeout": "timeout",
-}
+# Values of an answer's fields; only triplets have sides.
+SIDES: dict[str, Answer] = {"left": (0,), "right": (1,)}
+WITHOUT_CHOICE: dict[str, Answer] = {"skip": "skip", "timeout": "timeout"}
 POSITIONS = {str(position): position for position in range(MAX_OPTIONS)}
 # Printable characters stay as they are: quoting them again would change what they mean.
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
@@ -74,14 +70,14 @@ def host_of(origin: str) -> str | None:
         return None
 
 
-def response(form: MultiDict[str, str]) -> Answer | None:
+def response(form: MultiDict[str, str], kind: Kind) -> Answer | None:
     """Parse the choice on a trial: a side, or positions in the order of choice; None if neither.
 
     Lists from which nothing was chosen are left out. How many must be chosen is not checked.
     """
     side = form.get("side")
     if side is not None:
-        return SIDES.get(side)
+        return (SIDES | WITHOUT_CHOICE if kind == TRIPLET else WITHOUT_CHOICE).get(side)
     chosen = [value for value in form.getlist("chosen") if value]
     if not set(chosen) <= POSITIONS.keys():
         return None

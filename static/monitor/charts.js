@@ -124,10 +124,10 @@ export function accuracy(place, data) {
     marks: [
       Plot.gridY({ ...grid, ticks: 5 }),
       Plot.ruleY(lines, { y: "y", stroke: "currentColor", strokeOpacity: 0.75, strokeDasharray: "4 4" }),
-      Plot.text(lines, { y: "y", text: "label", frameAnchor: "left", dy: -8, dx: 4, textAnchor: "start", fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 }),
       Plot.areaY(rows, { x: "at", y1: "low", y2: "high", fill: "var(--green)", fillOpacity: 0.2 }),
       Plot.line(rows, { x: "at", y: "value", stroke: "var(--green)", strokeWidth: 2.5 }),
       Plot.dot([last], { x: "at", y: "value", r: 5, fill: "var(--green)", stroke: "var(--card)", strokeWidth: 1.5 }),
+      Plot.text(lines, { y: "y", text: "label", frameAnchor: "left", dy: -8, dx: 4, textAnchor: "start", fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 }),
       Plot.text([last], { x: "at", y: "value", text: (row) => share(row.value), dx: 10, textAnchor: "start", fontWeight: 700, fontSize: 13 }),
     ],
   }));
@@ -174,9 +174,13 @@ function stretches(rows) {
 export function spark(place, counts) {
   const some = counts.some((value) => value > 0);
   const description = some ? "Answers in each of the last 60 minutes." : "No answers in the last hour.";
-  draw(place, description, some ? counts : null, (width) => ({
+  if (!some) {
+    drawn.delete(place);
+    return place.replaceChildren();
+  }
+  draw(place, description, counts, (width) => ({
     width,
-    height: 34,
+    height: place.clientHeight,
     margin: 1,
     marginLeft: 1,
     marginRight: 1,

@@ -133,7 +133,8 @@ function charts(data) {
     x: { label: "minutes →", labelAnchor: "right", ticks: 6, tickSize: 0, nice: true, domain: [0, Math.max(1, rows.at(-1).minute)] },
     color: { type: "identity" },
     marks: [
-      Plot.ruleX(rows, { x: "minute", stroke: (one) => COLOURS[one.kind], strokeWidth: (one) => (one.kind === "other" ? 1.5 : 3), strokeOpacity: (one) => (one.kind === "other" ? 0.5 : 1), insetTop: (one) => (one.kind === "other" ? 12 : 0), title: (one) => `Trial ${one.trial}${one.kind === "other" ? "" : `, ${one.kind}${one.off ? ": missed" : ""}`}` }),
+      Plot.ruleX(rows.filter((one) => one.kind === "other"), { x: "minute", stroke: COLOURS.other, strokeWidth: 1.5, strokeOpacity: 0.5, insetTop: 12, title: (one) => `Trial ${one.trial}` }),
+      Plot.ruleX(rows.filter((one) => one.kind !== "other"), { x: "minute", stroke: (one) => COLOURS[one.kind], strokeWidth: 3, title: (one) => `Trial ${one.trial}, ${one.kind}${one.off ? ": missed" : ""}` }),
     ],
   }));
 }

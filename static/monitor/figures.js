@@ -20,6 +20,7 @@ export function draw(data, items, again, shown = data.map, atOnce = false) {
   charts.accuracy(byId("accuracy-chart"), data.accuracy);
   describe("spectrum", data.spectrum.message);
   charts.spectrum(byId("spectrum-chart"), data.spectrum);
+  byId("map").classList.toggle("without-map", data.map.rank === 0);
   map.draw(shown, items, atOnce);
   axes.draw(map.coordinates(data.map), items, map.chosen(), map.choose);
 }

@@ -75,7 +75,8 @@ function where(data) {
   say(byId("headline"), data.headline);
   say(byId("explanation"), data.explanation);
   say(byId("predicted"), data.predicted);
-  say(byId("forecast"), data.to_stop.message);
+  // That the criteria are met is said by the headline and by the figure below.
+  say(byId("forecast"), data.to_stop.met ? "" : data.to_stop.message);
   say(byId("reason"), data.status === "stopped" && data.reason ? `Reason for stopping: ${data.reason}` : "");
   say(byId("answers"), count(data.answers));
   say(byId("budget"), `of ${count(data.budget)}`);
@@ -103,8 +104,9 @@ function pace({ per_minute: rate, pace_minutes: window, status }) {
   const slow = rate != null && rate < 1;
   const shown = slow ? 60 * rate : rate;
   say(byId("pace"), decimal(shown, shown != null && shown > 0 && shown < 9.95 ? 1 : 0));
-  const unit = `answers per ${slow ? "hour" : "minute"}`;
-  say(byId("pace-unit"), rate == null ? (status === "running" ? unit : status) : `${unit}, last ${window === 60 ? "hour" : `${window} minutes`}`);
+  const unit = slow ? "per hour" : "per minute";
+  say(byId("pace-unit"), rate == null && status !== "running" ? status : unit);
+  say(byId("pace-window"), rate == null ? "" : `answers, last ${window === 60 ? "hour" : `${window} minutes`}`);
 }
 
 // What is known about dimensions beyond those of the map; only some stopping rules test for them.
@@ -120,7 +122,7 @@ function toStop({ answers, participants, met }, status) {
   byId("to-stop").classList.toggle("in-words", !given);
   say(byId("to-stop"), ended ? "ended" : met ? "criteria met" : given ? range(answers) : "not yet known");
   say(byId("to-stop-unit"), given ? "more answers" : "");
-  say(byId("to-stop-participants"), given ? `${range(participants)} participant${participants[1] === 1 ? "" : "s"} (90 % range)` : "");
+  say(byId("to-stop-participants"), given ? `, ${range(participants)} participant${participants[1] === 1 ? "" : "s"}` : "");
 }
 
 function cost(data) {
@@ -170,9 +172,7 @@ function log(events) {
 }
 
 function entry(one) {
-  const whom = one.participant == null ? "" : ` P${one.participant}`;
-  const details = Object.entries(one.detail).filter(([, value]) => value !== "").map(([name, value]) => (name === "reason" ? `“${value}”` : `${name} ${value}`));
-  return make("li", {}, make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)), make("span", {}, make("b", {}, `${one.kind}${whom}`), ` by ${one.who}${details.length ? `: ${details.join(", ")}` : ""}`));
+  return make("li", {}, make("time", { dateTime: new Date(one.at).toISOString() }, clock(one.at)), make("span", {}, make("b", {}, one.what), one.by ? ` by ${one.by}` : "", one.reason ? `: “${one.reason}”` : ""));
 }
 
 async function begin() {

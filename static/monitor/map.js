@@ -41,12 +41,13 @@ export function magnify(factor) {
 
 export function draw(data, items, atOnce = false) {
   offerAxes(data.rank);
+  place().classList.toggle("as-line", data.rank === 1);
   state.known = data;
   if (!state.items.length && items.length)
     byId("item").append(...items.map((item, i) => make("option", { value: String(i) }, called(item))));
   state.items = items;
   if (data.rank === 0) {
-    place().replaceChildren(make("p", { className: "empty" }, "No map yet"));
+    place().replaceChildren(make("p", { className: "empty" }, "No map: no dimensions are reported."));
     say(byId("map-message"), "");
     plane.forget();
     return inspect();

@@ -4,6 +4,7 @@
 import { draw, grid, percent, scale } from "../monitor/charts.js";
 import { count, plural } from "../monitor/format.js";
 
+const MINUTE_MS = 60000;
 const DAY_MS = 86400000;
 const EVENTS = { pause: "paused", resume: "resumed", stop: "stopped", reopen: "reopened", start: "started", exclude: "excluded", restore: "restored" };
 
@@ -11,9 +12,11 @@ export function collected(place, data) {
   const rows = data.at.map((at, i) => ({ at: new Date(at), answers: data.answers[i] }));
   const events = data.events.map((one) => ({ ...one, at: new Date(one.at) }));
   const description = rows.length ? `Answers over time: ${count(data.answers.at(-1))} from ${rows[0].at.toUTCString()} to ${rows.at(-1).at.toUTCString()}.` : "No answers yet.";
+  const span = rows.length ? rows.at(-1).at - rows[0].at : 0;
+  const format = span < 5 * MINUTE_MS ? "%H:%M:%S" : span < 2 * DAY_MS ? "%H:%M" : "%-d %b";
   draw(place, description, rows.length ? data : null, () => ({
     marginRight: 24,
-    x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(rows.at(-1).at - rows[0].at < 2 * DAY_MS ? "%H:%M" : "%-d %b") },
+    x: { type: "utc", label: "time (UTC)", labelArrow: "none", ticks: 5, tickSize: 0, tickFormat: d3.utcFormat(format) },
     y: scale("answers collected", { zero: true, nice: true }),
     marks: [
       Plot.gridY({ ...grid, ticks: 4 }),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from benchmarks.server import wait_until
 from tests.browser.axe import violations
@@ -27,7 +27,14 @@ def new_page(browser: Browser, **options) -> Page:
     page.add_init_script(WATCH)
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda message: _heard(page, message))
     return page
+
+
+def _heard(page: Page, message: ConsoleMessage) -> None:
+    # Requests that fail, such as a wrong password, are part of some tests.
+    if message.type == "error" and not message.text.startswith("Failed to load resource"):
+        page.errors.append(message.text)
 
 
 def wait_for(page: Page, expression: str, argument: object = None) -> None:
@@ -76,7 +83,7 @@ def answer(page: Page, button: str, **fields: str) -> None:
     expect(dialog).to_have_count(0)
 
 
-def assert_sound(page: Page) -> None:
+def assert_valid_page(page: Page) -> None:
     """Nothing was blocked, nothing broke, and axe has nothing to say."""
     assert page.evaluate("window.violations") == []
     assert not page.errors, page.errors

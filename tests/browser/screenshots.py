@@ -14,7 +14,7 @@ from server.study.samples.template import write_study as write_sample
 from tests.browser.conftest import FLAGS, find_chromium
 from tests.browser.participant_pages import Walk
 from tests.support.live_server import Clock, LiveServer, write_study
-from tests.support.media import films, sounds, write_media_study
+from tests.support.media import audio_clips, videos, write_media_study
 from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "screenshots" / "participant"
@@ -78,7 +78,7 @@ class Album:
 
 
 def studies(home: Path, chromium: Browser) -> list[Path]:
-    """What the pictures show: colours, words on either side, sounds, films, Arabic, grids."""
+    """What the screenshots show: colours, words on either side, audio, video, Arabic, grids."""
     colours = home / "colours"
     write_sample(colours, "colours", 3)
     toml = (colours / "study.toml").read_text()
@@ -96,8 +96,8 @@ def studies(home: Path, chromium: Browser) -> list[Path]:
     )
     toml = toml.replace("like the one above", "like the one in the middle")
     (tastes / "study.toml").write_text(_set(toml, "practice", "0"))
-    tones = write_media_study(home / "tones", sounds(), SHORT)
-    moving = dict(zip(("a.webm", "b.webm", "c.webm", "d.webm"), films(chromium, 4), strict=True))
+    tones = write_media_study(home / "tones", audio_clips(), SHORT)
+    moving = dict(zip(("a.webm", "b.webm", "c.webm", "d.webm"), videos(chromium, 4), strict=True))
     arabic = home / "arabic"
     (arabic / "stimuli").mkdir(parents=True)
     for at, word in enumerate(("أحمر", "أزرق", "أخضر", "أصفر")):
@@ -114,7 +114,7 @@ def studies(home: Path, chromium: Browser) -> list[Path]:
     )
     (foods / "study.toml").write_text(_set(toml, "debrief", DEBRIEF))
     quick = write_study(home / "quick", "[session]\npractice = 0\nbreak_every = 0\n")
-    films_ = write_media_study(home / "films", moving, SHORT)
+    moving_ = write_media_study(home / "video", moving, SHORT)
     grids = [
         grid_study(home / name, *kind)
         for name, *kind in (
@@ -124,7 +124,7 @@ def studies(home: Path, chromium: Browser) -> list[Path]:
             ("twelve", "colours", "choose", 12, 3),
         )
     ]
-    return [colours, tastes, tones, films_, arabic, foods, quick, *grids]
+    return [colours, tastes, tones, moving_, arabic, foods, quick, *grids]
 
 
 def grid_study(folder: Path, sample: Sample, kind: str, options: int, pick: int) -> Path:
@@ -231,8 +231,8 @@ def other_trials(album: Album, server: LiveServer) -> None:
         walk.page.locator("#connection:not([hidden])").wait_for()
 
     trial("tastes", "16-trial-between")
-    trial("tones", "17-trial-sounds")
-    trial("films", "18-trial-films")
+    trial("tones", "17-trial-audio")
+    trial("video", "18-trial-video")
     trial("arabic", "19-trial-right-to-left")
     trial("tastes", "22-offline", offline)
 

@@ -8,19 +8,19 @@ import pytest
 
 from tests.browser.participant_pages import WHOLE, Walk
 from tests.support.live_server import write_study
-from tests.support.media import films, pictures, sounds, write_media_study
+from tests.support.media import audio_clips, images, videos, write_media_study
 
 # Bytes on the wire, after compression: sources can stay readable.
 FIRST_LOAD = 30_000
 FURTHER = 3_000
 
 
-@pytest.mark.parametrize("kind", ["words", "pictures"])
+@pytest.mark.parametrize("kind", ["words", "images"])
 def test_page_weights(window, serve, tmp_path, kind):
     if kind == "words":
         server = serve(write_study(tmp_path / "study", WHOLE))
     else:
-        server = serve(write_media_study(tmp_path / "study", pictures(), WHOLE))
+        server = serve(write_media_study(tmp_path / "study", images(), WHOLE))
     walk = Walk(window(), f"{server.address}/s/study/")
     walk.until("trial")
     cold, finished = Walk(window(), "about:blank"), []
@@ -40,9 +40,9 @@ def test_page_weights(window, serve, tmp_path, kind):
 def test_no_other_server_is_contacted_and_nothing_is_revealed(window, chromium, serve, tmp_path):
     names = ("secret-a.webm", "secret-b.webm", "secret-c.webm", "secret-d.webm")
     kinds = {
-        "pictures": pictures(),
-        "sounds": sounds(),
-        "films": dict(zip(names, films(chromium, 4), strict=True)),
+        "images": images(),
+        "audio": audio_clips(),
+        "video": dict(zip(names, videos(chromium, 4), strict=True)),
     }
     rules = "[trial]\nmust_play = false\n[session]\ntrials = 2\npractice = 1\nbreak_every = 1\n"
     for kind, files in kinds.items():
@@ -83,7 +83,7 @@ def test_headers(serve, tmp_path):
 @pytest.mark.parametrize("layout", ["above", "between"])
 def test_zoom_of_200_percent_and_large_text(window, serve, tmp_path, layout):
     toml = WHOLE.replace("skip = true", f'layout = "{layout}"')
-    server = serve(write_media_study(tmp_path / "media", pictures(), toml))
+    server = serve(write_media_study(tmp_path / "media", images(), toml))
     # A window of 1280 × 800 at 200 % has this many CSS pixels.
     walk = Walk(window(viewport={"width": 640, "height": 400}), f"{server.address}/s/media/")
     walk.until("trial")
@@ -99,7 +99,7 @@ def test_zoom_of_200_percent_and_large_text(window, serve, tmp_path, layout):
 def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path):
     for layout in ("above", "between"):
         toml = f'[session]\npractice = 0\n[trial]\nskip = true\nlayout = "{layout}"\n'
-        server = serve(write_media_study(tmp_path / layout / "media", pictures(), toml))
+        server = serve(write_media_study(tmp_path / layout / "media", images(), toml))
         walk = Walk(window(), f"{server.address}/s/media/")
         walk.until("trial")
         for width, height in ((360, 640), (320, 568), (1280, 720), (768, 1024), (3840, 2160)):

@@ -48,7 +48,7 @@ def application(folder: Path, clock=None) -> Flask:
     return create_app([folder], clock or Hand())
 
 
-def door(client: FlaskClient) -> str:
+def csrf_token(client: FlaskClient) -> str:
     """The sign-in form's token, with its cookie in the client."""
     found = re.search(r'name="csrf" value="([^"]+)"', client.get("/monitor/").text)
     assert found
@@ -56,7 +56,7 @@ def door(client: FlaskClient) -> str:
 
 
 def sign_in(client: FlaskClient, study: str, password: str = PASSWORD, who: str = "Ada", **more):
-    form = {"csrf": door(client), "study": study, "password": password, "who": who}
+    form = {"csrf": csrf_token(client), "study": study, "password": password, "who": who}
     return client.post("/monitor/sign-in", data=form, **more)
 
 

@@ -1,4 +1,4 @@
-"""Small pictures, sounds and films, made on the spot."""
+"""Small images, audio clips and videos, made on the spot."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HUES = [
     (153, 112, 171),
 ]
 
-FILMING = """
+RECORDING = """
 async (colours) => {
-  const films = colours.map(([red, green, blue], number) => {
+  const videos = colours.map(([red, green, blue], number) => {
     const canvas = document.createElement("canvas");
     canvas.width = 160; canvas.height = 120;
     const pen = canvas.getContext("2d");
@@ -48,7 +48,7 @@ async (colours) => {
       recorder.stop();
     }, 500));
   });
-  return Promise.all(films);
+  return Promise.all(videos);
 }
 """
 
@@ -61,17 +61,17 @@ def tone(hertz: float, seconds: float = 0.25) -> bytes:
         int(9000 * math.sin(2 * math.pi * hertz * at / rate) * math.sin(math.pi * at / count))
         for at in range(count)
     )
-    with wave.open(stream, "wb") as sound:
-        sound.setparams((1, 2, rate, count, "NONE", ""))
-        sound.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, 2, rate, count, "NONE", ""))
+        file.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
     return stream.getvalue()
 
 
 @cache
-def films(chromium, count: int) -> list[bytes]:
-    """WebM films of a moving dot, recorded by the browser itself."""
+def videos(chromium, count: int) -> list[bytes]:
+    """WebM videos of a moving dot, recorded by the browser itself."""
     page = chromium.new_page()
-    found = page.evaluate(FILMING, [list(hue) for hue in HUES[:count]])
+    found = page.evaluate(RECORDING, [list(hue) for hue in HUES[:count]])
     page.close()
     return [base64.b64decode(finding) for finding in found]
 
@@ -92,7 +92,7 @@ def write_media_study(
     return folder
 
 
-def pictures(count: int = 5) -> dict[str, bytes]:
+def images(count: int = 5) -> dict[str, bytes]:
     """Files of one colour each: after the hues, darker ones."""
     colours = [
         [max(0, part - 45 * (at // len(HUES))) for part in HUES[at % len(HUES)]]
@@ -101,6 +101,6 @@ def pictures(count: int = 5) -> dict[str, bytes]:
     return {f"hidden-name-{at}.png": patch(*colour) for at, colour in enumerate(colours)}
 
 
-def sounds(count: int = 4) -> dict[str, bytes]:
+def audio_clips(count: int = 4) -> dict[str, bytes]:
     """Files of one tone each."""
     return {f"tone-{at}.wav": tone(330 + 70 * at) for at in range(count)}

@@ -96,7 +96,7 @@ HEADERS = {
     "HTTP_CONTENT_ENCODING": ("gzip",),
     "HTTP_AUTHORIZATION": ("Basic x", "Bearer \xff", "Digest a=b"),
 }
-DOOR = "d" * 32
+SIGN_IN_TOKEN = "d" * 32
 TYPES = (
     *("application/x-www-form-urlencoded", "application/json", "text/plain", "", "x", "a/b; c"),
     *("application/x-www-form-urlencoded; charset=utf-7", "multipart/form-data"),
@@ -174,7 +174,7 @@ class Fuzzer:
     def _environ(self, rule: Any) -> dict[str, Any]:
         own = sorted(rule.methods)
         method = self.random.choice(own if self._chance(0.85) else METHODS)
-        kind, body = self._body(door="sign-in" in rule.rule)
+        kind, body = self._body(sign_in="sign-in" in rule.rule)
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
@@ -242,7 +242,7 @@ class Fuzzer:
         cookies = {
             f"lore_monitor_{study}": known.session,
             f"lore_view_{study}": known.link,
-            "lore_door": DOOR,
+            "lore_sign_in": SIGN_IN_TOKEN,
             "lore": known.participant,
         }
         parts = []
@@ -255,22 +255,24 @@ class Fuzzer:
             parts.append(f"{name}={value}")
         return _wire("; ".join(parts) if self._chance(0.95) else self._value())
 
-    def _body(self, door: bool) -> tuple[str, bytes]:
+    def _body(self, sign_in: bool) -> tuple[str, bytes]:
         if self._chance(0.75):
-            return TYPES[0], self._form(door)
+            return TYPES[0], self._form(sign_in)
         kind = self.random.choice(TYPES)
         if self._chance(0.3):
             return kind, self.random.randbytes(self.random.choice((0, 1, 100, 5000, 70_000)))
         if "multipart" in kind:
             return kind, self._multipart()
-        return kind, self._form(door) if self._chance(0.5) else json.dumps([self._value()]).encode()
+        return kind, self._form(sign_in) if self._chance(0.5) else json.dumps(
+            [self._value()]
+        ).encode()
 
-    def _form(self, door: bool) -> bytes:
+    def _form(self, sign_in: bool) -> bytes:
         known = self.known
         held = {name: self.random.choice(values) for name, values in FIELDS.items()}
-        held["csrf"] = DOOR if door else known.csrf
+        held["csrf"] = SIGN_IN_TOKEN if sign_in else known.csrf
         held["question"] = known.question
-        if not door or self._chance(0.7):
+        if not sign_in or self._chance(0.7):
             # Looking at a password takes a while by design.
             del held["password"]
         for name in list(held):
@@ -309,7 +311,7 @@ def send(app: Flask, environ: dict[str, Any]) -> Reply:
     """One request, without a server in between that would straighten it."""
     begun: list[tuple[str, list[tuple[str, str]]]] = []
 
-    def start(status: str, headers: list[tuple[str, str]], trouble: object = None) -> Any:
+    def start(status: str, headers: list[tuple[str, str]], error: object = None) -> Any:
         begun.append((status, headers))
         return lambda data: None
 

@@ -1,4 +1,4 @@
-"""Study folders to try things on: the smallest that is sound, and files of every kind."""
+"""Study folders to try things on: the smallest that is valid, and files of every kind."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from lore_active.embedding.kernels import decay
 from lore_active.jit import kernel
 from lore_active.rank.sampling.likelihood import (
     MAX_MARGIN,
     Likelihood,
     Workspace,
-    decay,
     distance_gradient,
     log_likelihood,
     log_prior,
@@ -20,7 +20,7 @@ from lore_active.rank.sampling.likelihood import (
     scale_derivative,
     state_gradient,
 )
-from lore_active.trials.response import stages_distance_information
+from lore_active.trials.information import stages_distance_information
 from lore_active.types import Floats
 
 # Dual averaging (Hoffman & Gelman, 2014, section 3.2.1), with their constants.

@@ -14,13 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lore_active.embedding.kernels import EXP, LOG, SMOOTHING
+from lore_active.embedding.kernels import LOG, SMOOTHING, decay
 from lore_active.embedding.pairs import Pairs
 from lore_active.jit import kernel
-from lore_active.trials.response import (
-    stages_distance_gradient,
-    stages_log_likelihood,
-)
+from lore_active.trials.likelihood import stages_log_likelihood
 from lore_active.trials.stages import Stages
 from lore_active.types import Floats, Indices
 
@@ -116,25 +113,6 @@ def workspace(model: Likelihood) -> Workspace:
 
 
 @kernel
-def decay(x: float) -> float:
-    """exp(−x) for |x| ≤ MAX_MARGIN: Taylor series at x / 4096, then twelve squarings."""
-    y = x * (-1.0 / 4096.0)
-    y2 = y * y
-    odd = EXP[7] + y2 * EXP[9]
-    even = EXP[8] + y2 * EXP[10]
-    odd = EXP[5] + y2 * odd
-    even = EXP[6] + y2 * even
-    odd = EXP[3] + y2 * odd
-    even = EXP[4] + y2 * even
-    odd = 1.0 + y2 * odd
-    even = EXP[2] + y2 * even
-    e = 1.0 + y2 * even + y * odd
-    for _ in range(12):
-        e *= e
-    return e
-
-
-@kernel
 def pair_distances(model: Likelihood, state: Floats, scale: float, work: Workspace) -> None:
     """Distances of all pairs; the last row of the state is multiplied by `scale`."""
     x = work.scaled
@@ -171,9 +149,11 @@ def pair_distances(model: Likelihood, state: Floats, scale: float, work: Workspa
 def log_likelihood(model: Likelihood, slope: float, work: Workspace) -> float:
     """Log probability of the answers, at the distances in the workspace."""
     if model.start.shape[0]:
-        return stages_log_likelihood(
-            model.start, model.near, model.far, model.weight, model.lapse, slope, work.distance
+        value, _ = stages_log_likelihood(
+            *(model.start, model.near, model.far, model.weight, model.lapse, slope),
+            *(work.distance, 1.0, work.by_distance[:0]),
         )
+        return value
     margin = work.by_margin
     count = margin.shape[0]
     distance = work.distance
@@ -218,9 +198,12 @@ def distance_gradient(model: Likelihood, slope: float, work: Workspace) -> float
     """Gradient of the log likelihood by the pairs' distances; returns that by the log slope."""
     distance, out, slopes = work.distance, work.by_distance, work.by_margin
     if model.start.shape[0]:
-        return stages_distance_gradient(
-            model.start, model.near, model.far, model.weight, model.lapse, slope, distance, out
+        out[:] = 0.0
+        _, by_slope = stages_log_likelihood(
+            *(model.start, model.near, model.far, model.weight, model.lapse, slope),
+            *(distance, 1.0, out),
         )
+        return by_slope
     count = slopes.shape[0]
     for t in range(count):
         slopes[t] = distance[model.far[t]] - distance[model.near[t]]

@@ -44,10 +44,10 @@ class SamplingSettings:
 
     def __post_init__(self) -> None:
         rules = {"draws": 2 * BLOCKS, "warmup": 1, "leapfrogs": 1, "chains": 1}
-        for name, least in rules.items():
-            if getattr(self, name) < least:
+        for name, minimum in rules.items():
+            if getattr(self, name) < minimum:
                 raise InvalidParameter(
-                    f"{name} is {getattr(self, name)!r}, but must be at least {least}."
+                    f"{name} is {getattr(self, name)!r}, but must be at least {minimum}."
                 )
         if not 0.0 < self.spacing < inf:
             raise InvalidParameter(f"spacing is {self.spacing!r}, but must be a positive number.")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from lore_active.wording import many
 from server.store.recovery import copies
 from server.store.sqlite.connection import create_private, read_only
 
@@ -87,8 +88,8 @@ def _is_newer(database: Path, backup: Path) -> bool:
     if held[0] < kept[0]:
         # Answers are never deleted. Backing this up would eventually replace the good backups.
         raise BackupFailed(
-            f"{database} contains {held[0]} answers, but {backup} contains {kept[0]}: was it "
-            "replaced by an older copy? The backups are unchanged. Stop the server and run "
+            f"{database} contains {many(held[0], 'answer')}, but {backup} contains {kept[0]}: was "
+            "it replaced by an older copy? The backups are unchanged. Stop the server and run "
             "`lore-active recover`, which combines both. To keep the older copy, move newer "
             "backups elsewhere."
         )

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lore_active.errors import LoreError
+from lore_active.wording import many
 from server.store.database import Database
 from server.store.recovery import backups, copies
 from server.store.sqlite.connection import Connection, create_private, read_only
@@ -43,9 +44,9 @@ class Rescued:
 
 def save(database: Database, now: int) -> Rescued:
     """Copy the open database to `backups/`, or elsewhere if that fails."""
-    folder, moment = database.path.parent, _moment(now)
+    folder, stamp = database.path.parent, _stamp(now)
     failed = []
-    for home, name in _places(folder, moment):
+    for home, name in _places(folder, stamp):
         try:
             return _save(database, home, name)
         except (Damaged, DiskError) as error:
@@ -63,7 +64,7 @@ def put_aside(database: Database, now: int) -> None:
     left = database.files.left_behind()
     if not left:
         return
-    home = database.path.parent / backups.FOLDER / f"damaged-{_moment(now)}"
+    home = database.path.parent / backups.FOLDER / f"damaged-{_stamp(now)}"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in left:
         path.rename(home / path.name)
@@ -83,19 +84,20 @@ def refuse_ahead(database: Database) -> None:
             continue
         if more:
             raise RescueAhead(
-                f"{path} contains {more} answers that {database.path} lacks: the file was replaced "
-                f"while the server was running. Run `lore-active recover {database.path.parent}` "
-                "to combine both; if you do not want those answers, move that copy elsewhere."
+                f"{path} contains {many(more, 'answer')} that {database.path} lacks: the file was "
+                "replaced while the server was running. Run `lore-active recover "
+                f"{database.path.parent}` to combine both; if you do not want those answers, move "
+                "that copy elsewhere."
             )
 
 
-def _places(folder: Path, moment: str) -> Iterator[tuple[Path, str]]:
+def _places(folder: Path, stamp: str) -> Iterator[tuple[Path, str]]:
     if folder.is_dir():
-        yield folder / backups.FOLDER, f"rescued-{moment}.db"
+        yield folder / backups.FOLDER, f"rescued-{stamp}.db"
     # The folder itself may be missing, or its disk full.
     for home in (folder.absolute().parent, Path(tempfile.gettempdir())):
         if home.is_dir():
-            yield home, f"{folder.name}-rescued-{moment}.db"
+            yield home, f"{folder.name}-rescued-{stamp}.db"
 
 
 def _save(database: Database, home: Path, name: str) -> Rescued:
@@ -124,5 +126,5 @@ def _answered(c: Connection) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def _moment(now: int) -> str:
+def _stamp(now: int) -> str:
     return datetime.fromtimestamp(now / 1000, UTC).strftime(backups.TIME)

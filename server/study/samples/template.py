@@ -59,8 +59,8 @@ Ethics approval: [FILL IN: committee and number]
 
 Purpose: We study how similar things seem to people. [FILL IN: the purpose in one or two sentences]
 
-What you will do: You will see three items at a time and choose which of two is more like the \
-third. There are no right or wrong answers. It takes about [FILL IN: number] minutes.
+What you will do: You will see a few items at a time and choose by how similar they seem to you. \
+There are no right or wrong answers. It takes about [FILL IN: number] minutes.
 
 Payment: [FILL IN: amount and how it is paid, or that there is none]
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from server.auth.sessions import FREE_FAILURES
-from tests.browser.monitor_pages import answer, assert_sound, monitor, new_page, sign_in
+from tests.browser.monitor_pages import answer, assert_valid_page, monitor, new_page, sign_in
 from tests.support.experimenter_client import guarded_study
 
 
@@ -23,7 +23,7 @@ def test_signing_in_and_out(chromium, server):
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     page.goto(f"{server.address}/monitor/words/")
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -31,7 +31,7 @@ def test_wrong_passwords_get_a_message_and_then_a_delay(chromium, server):
     page = new_page(chromium)
     sign_in(page, server.address, "words", "not this one")
     expect(page.get_by_role("alert")).to_contain_text("Wrong study name or password")
-    assert_sound(page)
+    assert_valid_page(page)
     for _ in range(FREE_FAILURES):
         sign_in(page, server.address, "words", "nor this one")
     expect(page.get_by_role("alert")).to_contain_text("please wait")
@@ -51,7 +51,7 @@ def test_a_link_is_shared_and_revoked(chromium, server):
     assert guest.url == f"{server.address}/monitor/words/"
     expect(guest.get_by_role("button", name="Pause")).to_have_count(0)
     expect(guest.get_by_role("link", name="answers.csv")).to_have_count(0)
-    assert_sound(guest)
+    assert_valid_page(guest)
     page.get_by_role("button", name="Revoke the link for the wall").click()
     answer(page, "Revoke")
     # The guest's page finds out by itself.

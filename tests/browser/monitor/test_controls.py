@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.monitor_pages import assert_sound, confirm, monitor, new_page
+from tests.browser.monitor_pages import assert_valid_page, confirm, monitor, new_page
 from tests.support.experimenter_client import guarded_study
 
 TOML = (
@@ -23,7 +23,7 @@ def server(serve, tmp_path):
 def desk(chromium, server):
     page = monitor(chromium, server.address, "words")
     yield page
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -66,7 +66,7 @@ def test_pause_and_resume(chromium, server, desk):
     expect(desk.locator("#answers")).to_have_text("2")
     log = desk.locator("#log li")
     expect(log).to_have_count(2)
-    expect(log.first).to_contain_text("resume by Ada")
+    expect(log.first).to_contain_text("Study resumed by Ada")
     for one in (page, late):
         one.context.close()
 
@@ -76,7 +76,7 @@ def test_start_before_anybody_came(server, desk):
     expect(desk.locator("#status")).to_have_text("not started")
     confirm(desk, "Start", "Start")
     expect(desk.locator("#status")).to_have_text("running")
-    expect(desk.locator("#log li").first).to_contain_text("start by Ada")
+    expect(desk.locator("#log li").first).to_contain_text("Study started by Ada")
 
 
 def test_at_a_stop_participants_under_way_finish_and_new_ones_see_why(chromium, server, desk):

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lore_active.simulation.observers import gaussian_space
-from tests.browser.monitor_pages import answer, assert_sound, monitor
+from tests.browser.monitor_pages import answer, assert_valid_page, monitor
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
 from tests.support.simulated_participants import SimulatedParticipant, take_turns
@@ -64,18 +64,18 @@ def test_it_is_valid_in_every_window(chromium, server, window):
     page.locator("#item").select_option("3")
     expect(page.locator("#inspector h3")).to_have_text("word 3")
     page.get_by_text("When is a flag raised?").click()
-    assert_sound(page)
+    assert_valid_page(page)
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
     page.get_by_role("button", name="Exclude P4").click()
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
 def test_an_empty_study_is_valid_too(chromium, server):
     page = monitor(chromium, server.address, "words")
     expect(page.locator("#headline")).to_have_text("No answers yet.")
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -92,7 +92,7 @@ def test_it_updates_while_participants_answer(chromium, server):
     # Cards that fill with charts above must not push away what is being read.
     top = page.evaluate("document.getElementById('accuracy').getBoundingClientRect().top")
     assert 0 <= top <= 700
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -142,7 +142,7 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     expect(page.locator("#participant-rows tr.excluded")).to_have_count(1)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("exclude P4 by Ada: “one key”")
+    expect(page.locator("#log li").first).to_contain_text("P4 excluded by Ada: “one key”")
     page.wait_for_selector("#participant-counts >> text=1 excluded")
     version = page.locator("body").get_attribute("data-version")
     expect(page.locator("body")).not_to_have_attribute("data-version", version)
@@ -153,8 +153,8 @@ def test_exclusion_changes_the_map_and_is_undone(chromium, server):
     expect(page.locator("#participant-rows tr.excluded")).to_have_count(0)
     while worker.turn():
         pass
-    expect(page.locator("#log li").first).to_contain_text("restore P4")
-    fitted = server.app.extensions["watch"]["words"]
+    expect(page.locator("#log li").first).to_contain_text("P4 restored")
+    fitted = server.app.extensions["feeds"]["words"]
     assert fitted.update(True).version
     page.context.close()
 

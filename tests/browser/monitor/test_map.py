@@ -17,7 +17,7 @@ from server.processes.rehearsal import Purpose
 from server.report.report import report as make_report
 from server.store import collection
 from server.study.workspace import open_study
-from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
+from tests.browser.monitor_pages import assert_valid_page, monitor, new_page, wait_for
 from tests.support.fitted_studies import pictured_study, png, words
 from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
@@ -171,7 +171,7 @@ def test_labels_do_not_overlap_and_those_without_room_are_counted(chromium, serv
         page, f"document.querySelectorAll('svg.map .name:not(.crowded)').length > {len(boxes)}"
     )
     assert overlapping(place.evaluate(BOXES), slack=2.0) == []
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -184,7 +184,7 @@ def test_one_dimension_is_a_line(chromium, server):
     assert len({round(x) for x, _ in marks.values()}) == 8
     page.locator("#item").select_option("2")
     expect(page.locator("svg.map .ellipses rect")).to_have_count(1)
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -303,7 +303,7 @@ def test_a_report_saves_the_map_too(chromium, folders, tmp_path):
     tree = assert_self_contained(text)
     assert {f"taste {n}" for n in range(8)} <= {one.text for one in tree.iter(f"{SVG}text")}
     assert saved(page, "PNG")[1].startswith(b"\x89PNG")
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()
 
 
@@ -371,5 +371,5 @@ def test_narrow_screens_need_no_sideways_scrolling(chromium, server, width):
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
     left, _, right, _ = frame_of(page, "svg.map")
     assert left >= 0 and right <= width
-    assert_sound(page)
+    assert_valid_page(page)
     page.context.close()

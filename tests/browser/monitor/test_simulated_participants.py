@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from lore_active.simulation.observers import ObserverNoise, gaussian_space
 from server.processes.rehearsal import Purpose
-from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
+from tests.browser.monitor_pages import assert_valid_page, monitor, new_page, wait_for
 from tests.support.experimenter_client import guarded_study
 from tests.support.live_server import Clock
 from tests.support.simulated_participants import SimulatedParticipant, take_turns
@@ -53,14 +53,14 @@ def test_the_monitor_says_what_is_simulated_until_participants_answer(chromium, 
         "Simulated data All 30 answers are from 2 simulated participants (bots)."
     )
     expect(page.locator("#participant-rows .flag.bot")).to_have_count(2)
-    assert_sound(page)
+    assert_valid_page(page)
     take_part(server, 3, simulated=False)
     clock.wait(60_000)
     expect(banner).to_contain_text("Simulated participants are left out")
     expect(banner).to_contain_text("2 simulated participants (bots) gave 30 answers.")
     expect(page.locator("#answers")).to_have_text("15")
     expect(page.locator("#participant-rows tr")).to_have_count(1)
-    assert_sound(page)
+    assert_valid_page(page)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -72,13 +72,13 @@ def test_a_rehearsal_is_called_so_on_monitor_and_list(chromium, server, window):
     expect(page.locator("#simulated")).to_contain_text(
         "Rehearsal in a copy of the study, deleted when the server ends."
     )
-    assert_sound(page)
+    assert_valid_page(page)
     page = new_page(chromium, **WINDOWS[window])
     page.goto(server.address)
     expect(page.get_by_role("heading", name="Studies")).to_be_visible()
     expect(page.get_by_text("answers do not count as data")).to_be_visible()
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
-    assert_sound(page)
+    assert_valid_page(page)
     page.get_by_role("link", name="Words", exact=True).click()
     expect(page.locator("[data-kind=consent]")).to_be_visible()
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from lore_active.stopping.stages import STAGES
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitor_pages import assert_sound, monitor, new_page, wait_for
+from tests.browser.monitor_pages import assert_valid_page, monitor, new_page, wait_for
 from tests.support.experimenter_client import PASSWORD
 from tests.support.study_stages import BUILDERS, said
 
@@ -38,8 +38,14 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
     assert stage.has_rank or not predicted
     expect(page.locator("#accuracy-chart svg")).to_have_count(1 if predicted else 0)
     expect(page.locator("#map-chart svg")).to_have_count(1 if stage.has_rank else 0)
+    # Without a map there is nothing to choose, to zoom or to save.
+    for tools in page.locator("#map :is(.tools, aside)").all():
+        expect(tools).to_be_visible(visible=stage.has_rank)
+    for card in ("#dimensions", "#map"):
+        assert bottom_of(page, card) <= 768, "the first screen has headline, evidence and map"
     if stage.name in ENDED:
         expect(page.locator("#pace")).to_have_text("–")
+        expect(page.locator("#spark")).to_have_text("")
     page.set_viewport_size({"width": 320, "height": 640})
     expect(page.locator("#headline")).to_be_visible()
     wait_for(page, "document.documentElement.scrollWidth <= innerWidth")
@@ -50,6 +56,9 @@ def test_monitor_and_report_show_one_verdict(chromium, serve, tmp_path, stage):
     assert_shows(page, stage, found)
     expect(page.locator("#rank")).to_have_text(_rank(found) if stage.has_rank else "–")
     expect(page.locator("#methods-text")).to_contain_text(found.methods)
+    # A line, or no map at all, does not need half a page.
+    if page.locator("svg.plane").count() == 0:
+        assert page.locator("#map").bounding_box()["height"] <= 640
     page.context.close()
 
 
@@ -61,11 +70,16 @@ def assert_shows(page, stage, found):
     assert "best" not in caption
     if stage.criteria and not stage.has_rank:
         assert "compared with guessing" in caption
-    assert_sound(page)
+    assert_valid_page(page)
+
+
+def bottom_of(page, selector):
+    box = page.locator(selector).bounding_box()
+    return box["y"] + box["height"]
 
 
 def _rank(found):
     names = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
-    # Where the number wavers, the newest is one of those named.
+    # Where the number varies, the newest is one of those named.
     return re.compile("|".join(names[match] for match in re.findall(r"\w+", found.methods.lower())
                                if match in names))  # fmt: skip

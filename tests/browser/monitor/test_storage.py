@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.monitor_pages import assert_sound, monitor
+from tests.browser.monitor_pages import assert_valid_page, monitor
 from tests.support.experimenter_client import guarded_study
 
 
@@ -23,7 +23,7 @@ def test_the_monitor_names_what_is_wrong_while_it_is(chromium, serve, tmp_path):
     )
     expect(banner).to_have_attribute("role", "alert")
     expect(page.locator("#headline")).to_be_visible()
-    assert_sound(page)
+    assert_valid_page(page)
     # It is told to those who try, too, in the dialog that they use.
     page.get_by_role("button", name="Pause").click()
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.participant_pages import Walk, rows, token
 from tests.support.live_server import write_study
-from tests.support.media import pictures, write_media_study
+from tests.support.media import images, write_media_study
 from tests.support.open_study import SIDES
 from tests.support.participant_client import taking_part
 
@@ -282,7 +282,7 @@ def test_errors_without_a_study_and_without_a_browser(study):
 
 
 def test_what_breaks_is_calm_too(study, serve, tmp_path):
-    media = serve(write_media_study(tmp_path / "media", pictures()))
+    media = serve(write_media_study(tmp_path / "media", images()))
     (name, (file, _)) = next(iter(media.studies["media"].display_items.files.items()))
     file.unlink()
     page = media.app.test_client().get(f"/s/media/stimulus/{name}")

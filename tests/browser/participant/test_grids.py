@@ -12,7 +12,7 @@ from server.collection.screens import CONTINUED
 from server.study.items.display import items_by_name
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
-from tests.support.media import pictures, sounds, write_media_study
+from tests.support.media import audio_clips, images, write_media_study
 
 KINDS = {
     "choose": '[trial]\nskip = true\nkind = "choose"\noptions = 6\npick = 2\n',
@@ -124,7 +124,7 @@ def test_a_whole_session(window, serve, tmp_path, kind, way):
     if way == "keys":
         server = serve(write_study(tmp_path / "study", toml, 14))
     else:
-        server = serve(write_media_study(tmp_path / "study", pictures(14), toml))
+        server = serve(write_media_study(tmp_path / "study", images(14), toml))
     items = items_by_name(server.studies["study"].study)
     walk = Walk(window(**(PHONE if way == "touch" else {})), f"{server.address}/s/study/")
     grid, given, seen = Grid(walk, way), [], []
@@ -365,7 +365,7 @@ def test_a_time_out_with_some_chosen_is_a_time_out(window, serve, tmp_path):
 
 def test_everything_is_played_before_something_is_chosen(window, serve, tmp_path):
     toml = KINDS["choose"].replace("6", "3") + ONLY_TRIALS
-    server = serve(write_media_study(tmp_path / "study", sounds(5), toml))
+    server = serve(write_media_study(tmp_path / "study", audio_clips(5), toml))
     walk = Walk(window(), f"{server.address}/s/study/")
     walk.press("I agree")
     walk.page.get_by_role("button", name="Begin").click()
@@ -384,14 +384,14 @@ def test_everything_is_played_before_something_is_chosen(window, serve, tmp_path
     assert timings(server)[0]["played"] == {"anchor": 1, "0": 1, "1": 1, "2": 1}
 
 
-@pytest.mark.parametrize("media", ["pictures", "words"])
+@pytest.mark.parametrize("media", ["images", "words"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path, kind, media):
     toml = KINDS[kind] + ONLY_TRIALS
     if media == "words":
         server = serve(write_study(tmp_path / "study", toml, 14))
     else:
-        server = serve(write_media_study(tmp_path / "study", pictures(14), toml))
+        server = serve(write_media_study(tmp_path / "study", images(14), toml))
     walk = Walk(window(), f"{server.address}/s/study/")
     walk.until("trial")
     for width, height in ((360, 640), (640, 360), (1366, 768), (768, 1024), (3840, 2160)):
@@ -403,7 +403,7 @@ def test_a_trial_fits_its_window_without_scrolling(window, serve, tmp_path, kind
             assert cell["y"] >= 0 and cell["y"] + cell["height"] <= height
             assert cell["width"] == pytest.approx(cells[0]["width"], abs=0.5)
             assert cell["height"] == pytest.approx(cells[0]["height"], abs=0.5)
-        if media == "pictures" and kind != "odd one out":
+        if media == "images" and kind != "odd one out":
             anchor, *others = (
                 image.bounding_box() for image in walk.page.locator(".trial img").all()
             )

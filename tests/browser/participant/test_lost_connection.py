@@ -67,14 +67,14 @@ def test_a_server_with_an_error_is_asked_again_and_the_studys_text_shown(window,
     server, walk = at_a_trial(window, serve, tmp_path)
     asked = []
 
-    def trouble(route) -> None:
+    def unavailable(route) -> None:
         asked.append(route)
         if len(asked) == 1:
             route.fulfill(status=503, body="busy")
         else:
             route.continue_()
 
-    walk.page.route("**/answer", trouble)
+    walk.page.route("**/answer", unavailable)
 
     def answer() -> None:
         walk.page.keyboard.press("1")

@@ -8,19 +8,19 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.participant_pages import Walk, rows
-from tests.support.media import films, sounds, write_media_study
+from tests.support.media import audio_clips, videos, write_media_study
 from tests.support.open_study import SIDES
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 3\n"
 TIMINGS = "SELECT timings FROM answers ORDER BY seq"
 
 
-@pytest.fixture(params=["sounds", "films"])
+@pytest.fixture(params=["audio", "video"])
 def files(request, chromium):
-    if request.param == "sounds":
-        return sounds()
+    if request.param == "audio":
+        return audio_clips()
     names = ("a.webm", "b.webm", "c.webm", "d.webm")
-    return dict(zip(names, films(chromium, 4), strict=True))
+    return dict(zip(names, videos(chromium, 4), strict=True))
 
 
 def at_first_trial(walk: Walk) -> None:
@@ -58,7 +58,7 @@ def test_everything_is_played_once_by_keyboard_then_answered(window, serve, tmp_
 
 def test_the_whole_card_chooses_and_playing_again_does_not(window, serve, tmp_path):
     rules = "[trial]\nmust_play = false\n"
-    server = serve(write_media_study(tmp_path / "media", sounds(), BARE + rules))
+    server = serve(write_media_study(tmp_path / "media", audio_clips(), BARE + rules))
     walk = Walk(window(), f"{server.address}/s/media/")
     walk.until("trial")
     play = walk.page.locator(".option .play").first
@@ -70,7 +70,7 @@ def test_the_whole_card_chooses_and_playing_again_does_not(window, serve, tmp_pa
 
 
 def test_media_that_cannot_be_played_block_no_participant(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", sounds(), BARE))
+    server = serve(write_media_study(tmp_path / "media", audio_clips(), BARE))
     context = window()
     context.route("**/stimulus/*", lambda route: route.fulfill(body="no sound"))
     walk = Walk(context, f"{server.address}/s/media/")
@@ -82,7 +82,7 @@ def test_media_that_cannot_be_played_block_no_participant(window, serve, tmp_pat
 
 
 def test_with_scripts_off_the_browsers_own_controls_are_there(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", sounds(), BARE))
+    server = serve(write_media_study(tmp_path / "media", audio_clips(), BARE))
     page = window(java_script_enabled=False).new_page()
     page.goto(f"{server.address}/s/media/")
     page.get_by_role("button", name="I agree").click()

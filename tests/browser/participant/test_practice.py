@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
-from tests.support.media import pictures, sounds, write_media_study
+from tests.support.media import audio_clips, images, write_media_study
 from tests.support.open_study import SIDES
 
 TOML = """
@@ -47,13 +47,13 @@ def marks(page: Page) -> dict[str, str]:
 OTHER = {"left": "right", "right": "left"}
 
 
-@pytest.mark.parametrize("kind", ["words", "pictures"])
+@pytest.mark.parametrize("kind", ["words", "images"])
 @pytest.mark.parametrize("device", ["mouse", "touch", "keys"])
 def test_the_choice_is_marked_on_the_trial(window, serve, tmp_path, device, kind):
     if kind == "words":
         server = serve(write_study(tmp_path / "study", TOML))
     else:
-        server = serve(write_media_study(tmp_path / "study", pictures(), TOML))
+        server = serve(write_media_study(tmp_path / "study", images(), TOML))
     walk = Walk(window(**(PHONE if device == "touch" else {})), f"{server.address}/s/study/")
     page = walk.page
 
@@ -129,7 +129,7 @@ def test_a_reload_shows_the_same_feedback(window, serve, tmp_path, scripts):
 
 def test_audio_can_be_played_again(window, serve, tmp_path):
     toml = TOML.replace("skip = true", "skip = true\nmust_play = false")
-    server = serve(write_media_study(tmp_path / "tones", sounds(), toml))
+    server = serve(write_media_study(tmp_path / "tones", audio_clips(), toml))
     walk = Walk(window(), f"{server.address}/s/tones/")
     walk.until("practice_feedback")
     assert walk.page.locator("audio[controls]").count() == 3

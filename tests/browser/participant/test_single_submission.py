@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.monitor_pages import wait_for
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
-from tests.support.media import pictures, write_media_study
+from tests.support.media import images, write_media_study
 from tests.support.open_study import SIDES
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
@@ -164,7 +164,7 @@ def test_double_clicks_on_consent_do_not_skip_the_instructions(window, serve, tm
 
 
 def test_keys_are_ignored_until_the_images_are_painted(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    server = serve(write_media_study(tmp_path / "media", images(), BARE))
     context = window()
     held, holding = [], [True]
     context.route(
@@ -189,7 +189,7 @@ def test_keys_are_ignored_until_the_images_are_painted(window, serve, tmp_path):
 
 
 def test_an_image_that_gets_lost_is_fetched_again(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    server = serve(write_media_study(tmp_path / "media", images(), BARE))
     context, lost = window(), []
 
     def lose_each_once(route) -> None:
@@ -206,7 +206,7 @@ def test_an_image_that_gets_lost_is_fetched_again(window, serve, tmp_path):
 
 
 def test_an_image_that_does_not_load_blocks_no_participant(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", pictures(), BARE))
+    server = serve(write_media_study(tmp_path / "media", images(), BARE))
     context = window()
     context.route("**/stimulus/*", lambda route: route.abort())
     walk = Walk(context, f"{server.address}/s/media/")
@@ -218,7 +218,7 @@ def test_an_image_that_does_not_load_blocks_no_participant(window, serve, tmp_pa
 
 
 def test_the_next_images_are_preloaded(window, serve, tmp_path):
-    server = serve(write_media_study(tmp_path / "media", pictures(6), BARE))
+    server = serve(write_media_study(tmp_path / "media", images(6), BARE))
     asked = []
     count = lambda app, **_: asked.append(request.path)  # noqa: E731
     with request_started.connected_to(count, server.app):
@@ -230,8 +230,8 @@ def test_the_next_images_are_preloaded(window, serve, tmp_path):
             wait_for(walk.page, loaded, [server.address + path for path in upcoming])
             before = len(asked)
             walk.answer()
-            images = walk.page.locator(".triad img")
-            assert [image.get_attribute("src") for image in images.all()] == upcoming
+            shown = walk.page.locator(".triad img")
+            assert [image.get_attribute("src") for image in shown.all()] == upcoming
             assert not set(upcoming) & set(asked[before:])
     fetched = [path for path in asked if "/stimulus/" in path]
     assert len(fetched) == len(set(fetched)), "each is fetched once"

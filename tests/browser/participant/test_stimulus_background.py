@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from server.study.contrast import palette
 from tests.browser.participant_pages import Walk, first_trial_without_scripts, rows
 from tests.support.live_server import Clock, write_study
-from tests.support.media import films, pictures, sounds, write_media_study
+from tests.support.media import audio_clips, images, videos, write_media_study
 from tests.support.study_folders import write
 
 TOML = """
@@ -39,7 +39,7 @@ def test_every_page_has_the_study_s_background(window, serve, tmp_path, scheme, 
     toml = ABOVE.replace("trials = 12", "trials = 3").replace("break_every = 8", "break_every = 2")
     if background:
         toml = toml.replace("skip = true", f'background = "{background}"')
-    server = serve(write_media_study(tmp_path / "media", pictures(), toml))
+    server = serve(write_media_study(tmp_path / "media", images(), toml))
     walk = Walk(window(color_scheme=scheme), f"{server.address}/s/media/")
     background = background or "#ebebeb"
     colours, seen = palette(background), set()
@@ -50,6 +50,12 @@ def test_every_page_has_the_study_s_background(window, serve, tmp_path, scheme, 
         assert ink == rgb(colours.ink)
         if kind not in seen:
             assert walk.axe() == [], kind
+        if kind == "practice_feedback":
+            # Grey letters on black would look as if the button could not be pressed.
+            letters = walk.page.locator(".answered .main").evaluate(
+                "(one) => getComputedStyle(one).color"
+            )
+            assert letters == rgb(colours.plate)
         if kind in ("practice", "trial"):
             # Nothing of another colour lies between a stimulus and the page.
             for part in walk.page.locator(".triad, .anchor, .option, .triad img").all():
@@ -112,14 +118,14 @@ def test_texts_fit_the_device(window, serve, tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["above", "between"])
-@pytest.mark.parametrize("kind", ["words", "pictures"])
+@pytest.mark.parametrize("kind", ["words", "images"])
 @pytest.mark.parametrize("size", [(667, 375), (568, 320), (844, 390)])
 def test_a_phone_on_its_side_cuts_no_button(window, serve, tmp_path, size, kind, layout):
     toml = ABOVE if layout == "above" else BETWEEN
     if kind == "words":
         server = serve(write_study(tmp_path / "study", toml))
     else:
-        server = serve(write_media_study(tmp_path / "study", pictures(), toml))
+        server = serve(write_media_study(tmp_path / "study", images(), toml))
     width, height = size
     walk = Walk(
         window(viewport={"width": width, "height": height}, **TOUCH), f"{server.address}/s/study/"
@@ -145,8 +151,8 @@ def test_a_phone_on_its_side_cuts_no_button(window, serve, tmp_path, size, kind,
 
 
 def test_nor_with_audio_and_video(window, chromium, serve, tmp_path):
-    moving = dict(zip(("a.webm", "b.webm", "c.webm", "d.webm"), films(chromium, 4), strict=True))
-    for kind, files in (("films", moving), ("tones", sounds())):
+    moving = dict(zip(("a.webm", "b.webm", "c.webm", "d.webm"), videos(chromium, 4), strict=True))
+    for kind, files in (("videos", moving), ("tones", audio_clips())):
         server = serve(write_media_study(tmp_path / kind, files, "[session]\npractice = 0\n"))
         for width, height in ((667, 375), (568, 320)):
             viewport = {"width": width, "height": height}
@@ -161,7 +167,7 @@ def test_nor_with_audio_and_video(window, chromium, serve, tmp_path):
 
 
 def test_images_without_labels_have_neutral_names(window, serve, tmp_path):
-    files = {f"stimuli/{name}": content for name, content in pictures().items()}
+    files = {f"stimuli/{name}": content for name, content in images().items()}
     toml = f'title = "Pictures"\n{ABOVE}'
     server = serve(write(tmp_path / "media", {"study.toml": toml, **files}))
     walk = Walk(window(), f"{server.address}/s/media/")

@@ -10,7 +10,7 @@ import pytest
 from server.monitor.feed import Feed
 from tests.browser.participant_pages import Walk, rows
 from tests.support.live_server import write_study
-from tests.support.media import pictures, write_media_study
+from tests.support.media import images, write_media_study
 
 BARE = "[session]\npractice = 0\nbreak_every = 0\ntrials = 20\n"
 TIMINGS = "SELECT rt_ms, timings, received_at FROM answers ORDER BY seq"
@@ -39,10 +39,10 @@ new PerformanceObserver((list) => {
 """
 
 
-@pytest.mark.parametrize("kind", ["pictures", "words"])
+@pytest.mark.parametrize("kind", ["images", "words"])
 def test_response_times_are_true_to_20_ms(window, serve, tmp_path, kind):
-    if kind == "pictures":
-        folder = write_media_study(tmp_path / "study", pictures(), BARE)
+    if kind == "images":
+        folder = write_media_study(tmp_path / "study", images(), BARE)
     else:
         folder = write_study(tmp_path / "study", BARE)
     server = serve(folder)

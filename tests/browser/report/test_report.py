@@ -1,4 +1,4 @@
-"""A report opened from disk without a network: drawn, sound, harmless, the same as the monitor."""
+"""A report opened from disk without a network: drawn, valid, harmless, the same as the monitor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from server.auth.passwords import set_password
 from server.report.report import report as make_report
-from tests.browser.monitor_pages import assert_sound, monitor, new_page
+from tests.browser.monitor_pages import assert_valid_page, monitor, new_page
 from tests.support.experimenter_client import PASSWORD
 from tests.support.open_study import Desk
 from tests.support.report_study import HARM, collected, written
@@ -86,7 +86,7 @@ def test_it_is_drawn_and_valid_in_every_window(chromium, file, window):
         element.click()
     page.locator("#item").select_option("3")
     expect(page.locator("#inspector h3")).to_contain_text("</script>")
-    assert_sound(page)
+    assert_valid_page(page)
     assert_quiet(page)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     if window == "desktop":
@@ -94,7 +94,7 @@ def test_it_is_drawn_and_valid_in_every_window(chromium, file, window):
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.emulate_media(color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-        assert_sound(page)
+        assert_valid_page(page)
     page.context.close()
 
 
@@ -144,7 +144,7 @@ def test_the_map_can_be_seen_as_it_was_before(chromium, file):
     expect(page.locator("#moment-label")).not_to_have_text("200 answers")
     assert page.evaluate(places) != last
     page.keyboard.press("Home")
-    expect(page.locator("#map-chart")).to_have_text("No map yet")
+    expect(page.locator("#map-chart")).to_have_text("No map: no dimensions are reported.")
     page.keyboard.press("End")
     expect(page.locator("#moment-label")).to_have_text("200 answers")
     assert page.evaluate(places) == last
@@ -197,7 +197,7 @@ def test_an_empty_study_is_valid_too(chromium, tmp_path):
     page = opened(chromium, file)
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
     expect(page.locator("#headline")).to_have_text("No answers yet.")
-    expect(page.locator("#map-chart")).to_have_text("No map yet")
-    assert_sound(page)
+    expect(page.locator("#map-chart")).to_have_text("No map: no dimensions are reported.")
+    assert_valid_page(page)
     assert_quiet(page)
     page.context.close()

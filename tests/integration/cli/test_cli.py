@@ -151,7 +151,7 @@ def test_simulate_prints_a_line_per_audit_and_a_summary():
     assert audits
     for audit in audits:
         assert {"answers", "rank", "lambda", "accuracy", "prequential_accuracy"} <= set(audit)
-        assert audit["decision"] in ("stop", "go on")
+        assert audit["decision"] in ("stop", "continue")
     assert summary["summary"] is True
     assert summary["true_rank"] == 2
     assert {"stopped_at", "rank", "accuracy", "refit_seconds"} <= set(summary)

@@ -1,4 +1,4 @@
-"""Prior answers: read from many formats, matched, counted, replayed, and taken out again."""
+"""Imported answers: read from many formats, matched, counted, replayed, and taken out again."""
 
 from __future__ import annotations
 
@@ -172,13 +172,15 @@ def test_compare_and_the_log_know_them(desk, tmp_path):
 
 def test_the_same_file_is_refused_unless_forced(desk, tmp_path):
     file, _ = pilot(tmp_path / "files", 30)
-    twin = file.with_name("other name.csv")
-    twin.write_bytes(file.read_bytes())
+    duplicate = file.with_name("other name.csv")
+    duplicate.write_bytes(file.read_bytes())
     report = json.loads(run("import", file, desk.folder, "--json"))
     assert (report["answers"], report["by"], report["file_number"]) == (30, "name", 1)
-    assert "has already been imported" in run("import", twin, desk.folder, fails=True)
-    assert "has already been imported" in run("import", twin, desk.folder, "--dry-run", fails=True)
-    run("import", twin, desk.folder, "--force")
+    assert "has already been imported" in run("import", duplicate, desk.folder, fails=True)
+    assert "has already been imported" in run(
+        "import", duplicate, desk.folder, "--dry-run", fails=True
+    )
+    run("import", duplicate, desk.folder, "--force")
     assert desk.rows("SELECT count(*) FROM imported_answers") == [(60,)]
     said = run("import", "--undo", "abcdef", desk.folder, fails=True)
     assert (

@@ -102,9 +102,9 @@ class NotingWidths:
     def __init__(self):
         self.widths = []
 
-    def pick(self, known, count, rng):
-        self.widths.append(known.embedding.shape[1])
-        return RandomSelector().pick(known, count, rng)
+    def pick(self, state, count, rng):
+        self.widths.append(state.embedding.shape[1])
+        return RandomSelector().pick(state, count, rng)
 
 
 def test_questions_about_one_dimension_more_until_the_rank_is_clear():
@@ -428,7 +428,7 @@ def test_exclusion_is_as_if_never_there_and_can_be_undone():
 
 def test_an_audit_beside_the_learner_counts_the_answers_that_came_meanwhile():
     learner, _ = study(answers=200)
-    twin, _ = study(answers=200)
+    duplicate, _ = study(answers=200)
     pending = learner.start_audit()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pending.run)
@@ -440,7 +440,7 @@ def test_an_audit_beside_the_learner_counts_the_answers_that_came_meanwhile():
     assert learner.unfitted == 0
     # The audit itself is that of the earlier answers.
     assert [entry.loss for entry in audit.evidence] == [
-        entry.loss for entry in twin.audit().evidence
+        entry.loss for entry in duplicate.audit().evidence
     ]
     before = fingerprint(learner)
     learner.exclude("P3")

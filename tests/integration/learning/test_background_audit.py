@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
+from server.learning import trajectories, what_if
 from server.learning.state_hash import state_hash
 from server.learning.verification import verify
 from server.learning.worker import Worker
+from server.store import summaries
 from tests.support.open_study import LONG_STUDY, Respondent, desk_fixture
 
 ITEMS = 10
@@ -95,6 +97,18 @@ def test_a_replay_comes_to_the_same_state(desk):
     assert found.models_identical == found.models_checked > 5
     again = worker_of(desk)
     assert state_hash(again.learner, []) == state_hash(worker.learner, [])
+
+
+def test_what_if_has_the_same_audits_unless_other_answers_count(desk):
+    worker = worker_of(desk)
+    collect(desk, worker, 6)
+    finish(worker)
+    # The study's own setting: nothing may differ.
+    people = desk.database.read(summaries.participants)
+    change = what_if.read(["stopping.audits=40"], desk.study.settings, people)
+    found = trajectories.what_if(desk.database, desk.study, change, time.perf_counter)
+    assert len(found.original.points) > 5
+    assert found.what_if == found.original
 
 
 def test_an_audit_that_was_lost_with_its_worker_is_started_again(desk):

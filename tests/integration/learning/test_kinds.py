@@ -1,16 +1,22 @@
-"""Studies of every kind: what is learnt from them, and that all of it can be reproduced."""
+"""Studies of every kind: what is learnt from them, how it is reproduced, and what others get."""
 
 from __future__ import annotations
 
+import csv
+import html
 import json
+import re
 import time
+from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from lore_active.simulation.observers import gaussian_space
 from server.exports import log
 from server.learning.exclusion_effect import effect
 from server.learning.verification import verify
+from server.report.report import report
 from tests.support.commands import run
 from tests.support.kinds import KINDS
 from tests.support.open_study import Desk
@@ -135,3 +141,98 @@ def test_what_if_another_rule(desk):
     assert report
     text = run("replay", desk.folder, "--what-if", "selector=random", code=2)
     assert "Another selector can only be tried out on triplets" in text
+
+
+# ---- what others get ----------------------------------------------------------------------------
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def exported(desk, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exports")
+    run("export", desk.folder, "--format", "all", "--simulated", "--out", out)
+    return out
+
+
+def test_one_row_for_each_answer_and_one_for_each_comparison(desk, exported):
+    kind, keys = desk.study.kind, [item.key for item in desk.study.items]
+    answers = {int(row["seq"]): row for row in table(exported / "csv" / "answers.csv")}
+    stored = desk.rows(
+        "SELECT a.seq, q.purpose, q.anchor, q.options, a.chosen FROM answers a "
+        "JOIN queries q ON q.id = a.query"
+    )
+    assert len(stored) == len(answers)
+    expected = {}
+    for seq, purpose, anchor, options, chosen in stored:
+        row, shown, picked = answers[seq], json.loads(options), json.loads(chosen)
+        assert row["kind"] == kind.label
+        assert row["anchor"] == ("" if anchor is None else keys[anchor])
+        for name, items in (("option", shown), ("chosen", picked)):
+            assert [row[f"{name}_{place}"] for place in range(1, len(items) + 1)] == [
+                keys[item] for item in items
+            ]
+            assert f"{name}_{len(items) + 1}" not in row
+        if purpose not in ("catch", "practice"):
+            rows = kind.comparisons(anchor, shown, picked)
+            assert len(rows) == kind.n_comparisons
+            expected[seq] = {tuple(keys[item] for item in one) for one in rows}
+    found = defaultdict(list)
+    for row in table(exported / "csv" / "comparisons.csv"):
+        found[int(row["trial"])].append((row["anchor"], row["nearer"], row["farther"]))
+        assert row["participant"] == answers[int(row["trial"])]["participant"]
+        assert row["fitted"] == answers[int(row["trial"])]["fitted"]
+    assert all(len(rows) == kind.n_comparisons for rows in found.values())
+    assert {seq: set(rows) for seq, rows in found.items()} == expected
+
+
+def test_other_programs_get_the_same_comparisons(desk, exported):
+    number = {item.key: at for at, item in enumerate(desk.study.items)}
+    counted = sorted(
+        (int(row["trial"]), *(number[row[name]] for name in ("anchor", "nearer", "farther")))
+        for row in table(exported / "csv" / "comparisons.csv")
+        if row["fitted"] == "1"
+    )
+    assert len(counted) > 40
+    for rows in (
+        table(exported / "salmon" / "words_responses.csv"),
+        [
+            row
+            for row in table(exported / "triplettools" / "words_triplettools.csv")
+            if row["sampleSet"] != "NA"
+        ],
+    ):
+        assert counted == sorted(
+            (int(row["trial"]), *(int(row[name]) for name in ("head", "winner", "loser")))
+            for row in rows
+        )
+        assert {row["head"] != row["winner"] != row["loser"] for row in rows} == {True}
+    with np.load(exported / "cblearn" / "words_triplets.npz") as arrays:
+        assert counted == sorted(
+            map(tuple, np.column_stack([arrays["trial"], arrays["triplets"]]).tolist())
+        )
+    for program in ("salmon", "triplettools"):
+        text = (exported / program / "dictionary.md").read_text()
+        assert "An answer is several rows, one for each of its comparisons" in text
+
+
+def test_the_report_names_the_chance_levels(desk):
+    kind = desk.study.kind
+    made = report(desk.database, desk.study, desk.clock)
+    text = html.unescape(re.sub(r"<[^>]*>", "", made.page))
+    repeats = (
+        f"Repeats with at least {kind.min_alike} of {kind.pick} choices in common"
+        if kind.pick > 1
+        else "Repeat consistency"
+    )
+    for what, share in (
+        ("Catch trials correct", kind.pick / kind.options),
+        (repeats, kind.chance_alike),
+    ):
+        assert f"{what} (chance: {100 * share:.0f} %)" in text
+    same = f"Same choices in repeats (chance: {100 * kind.pick / kind.options:.0f} %)"
+    assert (same in text) == (kind.pick > 1)
+    assert made.found.shown["accuracy"]["chance"] == 1 / kind.answers

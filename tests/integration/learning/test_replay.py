@@ -129,8 +129,11 @@ def test_bots_and_kills_replay_without_a_mismatch_with_every_kind(tmp_path, labe
         bots.start()
         wait_until(lambda: count("models") >= 1)
         for what in ("server.processes.worker_process", "server.processes.web_process"):
-            for number in server.children(what):
+            killed = server.children(what)
+            assert killed, f"{what} does not run"
+            for number in killed:
                 os.kill(number, signal.SIGKILL)
+            wait_until(lambda what=what, killed=killed: set(server.children(what)) - set(killed))
             start = count("answers")
             wait_until(lambda start=start: count("answers") >= start + 15)
         made = count("models")

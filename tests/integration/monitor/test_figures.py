@@ -358,17 +358,17 @@ def test_ellipses_rotate_with_the_map():
     rng = np.random.default_rng(4)
     z = rng.normal(size=(9, 3))
     roots = rng.normal(size=(9, 3, 3))
-    spread = roots @ roots.transpose(0, 2, 1)
+    covariances = roots @ roots.transpose(0, 2, 1)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     picture = z @ turn
     model = ModelRow(
-        5, 1, 1, 1, 1, 3, 0.1, 1.0, 1.0, 1, picture.tobytes(), z.tobytes(), spread.tobytes(), "{}",
-        "", ""
+        5, 1, 1, 1, 1, 3, 0.1, 1.0, 1.0, 1, picture.tobytes(), z.tobytes(), covariances.tobytes(),
+        "{}", "", ""
     )  # fmt: skip
     found = placed(model, 9)
     assert np.allclose(found["positions"], picture, atol=2e-3)
     triangle = np.array(found["covariance"])
-    expected = np.array([turn.T @ one @ turn for one in spread])
+    expected = np.array([turn.T @ one @ turn for one in covariances])
     assert np.allclose(triangle, expected[:, *np.triu_indices(3)], atol=2e-2)
     assert np.allclose(np.array(found["positions"]) @ np.array(found["turn"]), z, atol=3e-3)
 

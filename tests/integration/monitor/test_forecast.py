@@ -48,7 +48,7 @@ GROWTH = 1.08
 
 
 def a_study(seed: int) -> Followed:
-    """Evidence that grows with the answers and wavers; it stops when all of it is met."""
+    """Evidence that grows with the answers, up and down; it stops when all of it is met."""
     rng = np.random.default_rng(seed)
     needed = int(rng.uniform(300, 3000))
     audits, answers = [], 60
@@ -242,13 +242,16 @@ def test_the_sentence_says_what_is_known():
     )
     assert "The budget may run out first: 500 answers left." in said(some, collected=3500)
     assert "The budget will run out first: 100 answers left." in said(some, collected=3900)
+    assert said(some, collected=4000).endswith(" The budget is used up.")
     assert said(Ahead(reason=UNLIKE)) == f"No forecast yet: {UNLIKE}."
     assert said(Ahead()) == "No forecast yet."
     assert said(Ahead((0, 0), (0, 0), (0, 0), met=True)) == "Until stopping: criteria met."
     assert "ended" in said(Ahead(), replace(RUNNING, status="stopped"))
     one = Ahead((1, 1), (0, 0), (0.0, 0.0))
     assert "About 1 more answer until" in said(one)
-    assert "no further participants, 0.0 hours" in said(one)
+    assert "no further participants, 1 minute of participants' time" in said(one)
+    short = Ahead((100, 300), (1, 4), (0.05, 0.14))
+    assert "1 to 4 further participants, 3 to 8 minutes of participants' time" in said(short)
 
 
 def test_money_follows_from_participants_and_hours():

@@ -15,7 +15,7 @@ def monitor_pages(folder, clock, name):
     """The sign-in page, a wrong password, the monitor, a view-only link, and an error."""
     app = create_app([folder], clock)
     client, viewer = app.test_client(), app.test_client()
-    pages = {"door": client.get("/monitor/").text}
+    pages = {"sign-in": client.get("/monitor/").text}
     pages["wrong"] = sign_in(client, name, "not the password").text
     assert sign_in(client, name).status_code == 303
     pages["monitor"] = client.get(f"/monitor/{name}/").text

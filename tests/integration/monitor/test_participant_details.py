@@ -205,8 +205,8 @@ def serve_desk(tmp_path):
         return text, "; ".join(cookies)
 
     text, cookie = send("GET", "/monitor/")
-    door = re.search(r'name="csrf" value="([^"]+)"', text)[1]
-    form = {"csrf": door, "study": "words", "password": PASSWORD, "who": "Ada"}
+    token = re.search(r'name="csrf" value="([^"]+)"', text)[1]
+    form = {"csrf": token, "study": "words", "password": PASSWORD, "who": "Ada"}
     _, signed = send("POST", "/monitor/sign-in", form, cookie)
     page, _ = send("GET", "/monitor/words/", None, signed)
     csrf = re.search(r'name="csrf" value="([^"]+)"', page)[1]

@@ -18,7 +18,14 @@ from server.processes.bots import BotPage, Browser
 from server.processes.http_server import THREADS
 from server.status import health
 from server.store.sqlite import writer
-from tests.support.experimenter_client import PASSWORD, Hand, door, guarded_study, post, sign_in
+from tests.support.experimenter_client import (
+    PASSWORD,
+    Hand,
+    csrf_token,
+    guarded_study,
+    post,
+    sign_in,
+)
 from tests.support.live_server import LiveServer
 
 TOML = """
@@ -158,7 +165,7 @@ def test_an_error_has_the_same_name_everywhere_and_clears_by_itself(site, harm, 
         assert refused.status_code == 503
         assert shown["meaning"] in refused.json["problem"]
         assert "Nothing was changed" in refused.json["problem"]
-        form = {"csrf": door(site.experimenter), "study": "words", "password": PASSWORD}
+        form = {"csrf": csrf_token(site.experimenter), "study": "words", "password": PASSWORD}
         entering = site.experimenter.post("/monitor/sign-in", data=form)
         assert entering.status_code == 503 and shown["meaning"] in entering.text
     assert site.stored() == acknowledged

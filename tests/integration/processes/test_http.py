@@ -103,16 +103,16 @@ def test_a_full_or_read_only_database_never_acknowledges(server, limit):
     connection.execute(limit.format(pages=pages))
     much = '&side=left&timings={"x":"' + "y" * 4000 + '"}'
     body = f"question={page.fields['question']}{much}"
-    trouble = 0
+    refused = 0
     # An answer may still fit into pages that are there already.
     for _ in range(10):
         status, _, text = own._once("POST", server.address + page.action, body)
         if status == 503:
-            trouble += 1
+            refused += 1
             break
         assert status == 200
         body = f"question={BotPage(text).fields['question']}{much}"
-    assert trouble
+    assert refused
     acknowledged = rows(server, "SELECT count(*) FROM answers")
     for statement in undo.values():
         connection.execute(statement)

@@ -11,16 +11,19 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from lore_active.questions.kinds import kind as kind_by_label
 from server.cli.main import main
 from server.exports.downloads import DOWNLOADS
 from server.monitor.feed import Feed
 from server.paths import place
 from server.report import methods, page, stimuli
-from server.report.contents import without_names
+from server.report.contents import contents, without_names
 from server.report.data import MAX_NUMBERS
 from server.report.references import cited
 from server.report.report import report as make_report
+from server.store.summaries import EventRow
 from server.study.samples import png
 from tests.support.live_server import write_study
 from tests.support.open_study import Desk
@@ -83,37 +86,53 @@ def test_it_carries_what_the_monitor_shows(desk, made):
         assert criterion["message"] in text
 
 
+def test_the_log_says_in_words_what_happened_and_by_whom(made):
+    asked = {"done": 29, "median_ms": 375}
+    event = EventRow(9, 1_000, "participant", "slow_down", 4, asked)
+    found = replace(made.found, events=[*made.found.events, event])
+    rows = [(one["what"], one["by"]) for one in contents(found, made.items, False)["events"]]
+    assert rows == [
+        ("P4 excluded", "experimenter"),
+        ("Study stopped", "experimenter"),
+        # Nobody did that but a program.
+        (
+            "P4 was asked to take their time after 29 trials (median of the last ones: 0.4 s)",
+            "",
+        ),
+    ]
+
+
 def test_the_methods_have_this_studys_numbers(desk, made):
-    words = dict(methods.paragraphs(made.data))
+    section = dict(methods.paragraphs(made.data))
     count = desk.rows("SELECT count(*) FROM answers a JOIN queries q ON q.id = a.query "
                       "WHERE purpose <> 'practice'")[0][0]  # fmt: skip
     assert count == 200
-    assert "4 people opened the study: 4 completed their session." in words["Participants"]
-    assert "4 participants gave 200 answers" in words["Participants"]
+    assert "4 people opened the study: 4 completed their session." in section["Participants"]
+    assert "4 participants gave 200 answers" in section["Participants"]
     assert (
         "1 participant was excluded by the experimenter, and their 50 answers"
-        in (words["Participants"])
+        in (section["Participants"])
     )
-    assert "12 items (text)" in words["Procedure"]
-    assert QUESTION in words["Procedure"]
+    assert "12 items (text)" in section["Procedure"]
+    assert QUESTION in section["Procedure"]
     for purpose, many in desk.rows(
         "SELECT purpose, count(*) FROM answers a JOIN queries q ON q.id = a.query "
         "WHERE purpose <> 'practice' GROUP BY purpose"
     ):
-        assert f"{many} ({many / 2:.1f} %) were to questions" in words["Procedure"], purpose
+        assert f"{many} ({many / 2:.1f} %) were to questions" in section["Procedure"], purpose
     (fitted,) = desk.rows("SELECT answers FROM models ORDER BY version DESC LIMIT 1")[0]
-    assert f"fitted to {fitted} answers" in words["Model and number of dimensions"]
-    assert "at least 48 answers" in words["Stopping rule"]
-    assert "confidence of 0.975" in words["Stopping rule"]
-    assert "The experimenter ended collection after 200 answers" in words["Outcome"]
+    assert f"fitted to {fitted} answers" in section["Model and number of dimensions"]
+    assert "at least 48 answers" in section["Stopping rule"]
+    assert "confidence of 0.975" in section["Stopping rule"]
+    assert "The experimenter ended collection after 200 answers" in section["Outcome"]
     share = made.data.shown["accuracy"]
-    assert f"{100 * share['value']:.1f} % were predicted correctly" in words["Outcome"]
+    assert f"{100 * share['value']:.1f} % were predicted correctly" in section["Outcome"]
     assert (
-        f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in words["Outcome"]
+        f"interval: {100 * share['low']:.1f} % to {100 * share['high']:.1f} %" in section["Outcome"]
     )
-    assert "seed 3" in words["Software"]
+    assert "seed 3" in section["Software"]
     assert re.search(
-        r"lore-active \S+, Python \S+, NumPy \S+, SciPy \S+ and numba", words["Software"]
+        r"lore-active \S+, Python \S+, NumPy \S+, SciPy \S+ and numba", section["Software"]
     )
 
 
@@ -123,8 +142,59 @@ def test_the_methods_state_the_audits_that_the_rule_needs(made):
     for rule, audits in (("rank_settled", 5), ("smallest_dimension", 3)):
         shown = made.data.shown | {"stopping": {"criteria": []}}
         summary = replace(made.data.summary, rule=rule)
-        words = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
-        assert f"had been the same in {audits} consecutive audits" in words["Stopping rule"]
+        section = dict(methods.paragraphs(replace(made.data, summary=summary, shown=shown)))
+        assert f"had been the same in {audits} consecutive audits" in section["Stopping rule"]
+
+
+@pytest.mark.parametrize(
+    ("label", "procedure", "selection", "modelling"),
+    [
+        (
+            "rank-2-of-8",
+            "by choosing 2 of the 8, the most similar one first",
+            "composed option by option",
+            "an option is picked with a probability proportional to exp(−distance).",
+        ),
+        (
+            "choose-2-of-4",
+            "by choosing 2 of the 4, in any order",
+            "composed option by option",
+            "summed over the orders in which options may have been picked.",
+        ),
+        (
+            "choose-6-of-12",
+            "by choosing 6 of the 12, in any order",
+            "composed option by option",
+            "(a composite likelihood).",
+        ),
+        (
+            "odd-one-out",
+            "saw three items",
+            "and items were balanced",
+            "two items remain with a probability proportional to exp(−distance).",
+        ),
+    ],
+)
+def test_the_methods_describe_the_kind_of_questions(made, label, procedure, selection, modelling):
+    def told(label, selector="fisher"):
+        settings = made.found.study.settings
+        learning = structs.replace(settings.learning, selector=selector)
+        settings = structs.replace(settings, learning=learning)
+        study = structs.replace(made.found.study, settings=settings)
+        summary = replace(made.found.summary, kind=kind_by_label(label))
+        return dict(methods.paragraphs(replace(made.found, study=study, summary=summary)))
+
+    words = told(label)
+    assert procedure in words["Procedure"]
+    assert selection in words["Question selection"]
+    assert modelling in words["Model and number of dimensions"]
+    assert "the mean over comparisons of softplus" in words["Model and number of dimensions"]
+    # Questions are not composed if they have no anchor, or if the selector takes random ones.
+    anchored = label != "odd-one-out"
+    assert ("anchors were balanced" in words["Question selection"]) == anchored
+    assert ("composed" in words["Question selection"]) == anchored
+    assert "composed" not in told(label, "infotuple")["Question selection"]
+    assert "composed" not in told("triplet")["Question selection"]
 
 
 @pytest.mark.parametrize("rule", ["rank_settled", "smallest_dimension"])

@@ -16,7 +16,7 @@ from tests.support.experimenter_client import (
     Hand,
     application,
     csrf,
-    door,
+    csrf_token,
     guarded_study,
     post,
     sign_in,
@@ -203,10 +203,10 @@ def test_cookies_are_kept_from_scripts_and_other_sites(app):
     client = app.test_client()
     safe = client.post(
         "/monitor/sign-in",
-        data={"csrf": door(client), "study": "words", "password": PASSWORD},
+        data={"csrf": csrf_token(client), "study": "words", "password": PASSWORD},
         base_url="https://localhost",
     )
-    # The door's cookie came over plain HTTP here, so this only looks at the flags.
+    # The cookie of the sign-in page came over plain HTTP here, so this only looks at the flags.
     cookies = [cookie for cookie in safe.headers.getlist("Set-Cookie") if "lore_monitor" in cookie]
     assert all("Secure" in cookie for cookie in cookies) and cookies
 
@@ -270,8 +270,9 @@ def test_another_site_cannot_steer(app, headers):
     form = {"csrf": csrf(client, "words")}
     reply = client.post("/monitor/words/control/pause", data=form, headers=headers)
     assert reply.status_code == 403
-    sound = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
-    assert client.post("/monitor/words/control/pause", data=form, headers=sound).status_code == 303
+    own_origin = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+    reply = client.post("/monitor/words/control/pause", data=form, headers=own_origin)
+    assert reply.status_code == 303
 
 
 @pytest.mark.parametrize("token", ["", "guess", "ü"])
@@ -423,7 +424,7 @@ def test_the_matrix_of_roles(shared, route, role):
         path = path.replace(part, filling)
     form = {"csrf": token, "reason": "because"}
     if path == "/monitor/sign-in":
-        form = {"csrf": door(client), "study": "words", "password": PASSWORD}
+        form = {"csrf": csrf_token(client), "study": "words", "password": PASSWORD}
     reply = client.open(path, method=method, data=form if method == "POST" else None)
     # What comes line by line ends here.
     reply.close()

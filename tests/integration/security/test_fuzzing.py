@@ -42,7 +42,7 @@ class Insider:
     def __init__(self, app, clock):
         self.app, self.clock, self.count = app, clock, 0
         self.served = app.extensions["studies"]["words"]
-        self.doors = app.extensions["access"]["words"]
+        self.access = app.extensions["access"]["words"]
         names = items_by_name(self.served.study)
         self.stimulus = next(name for name in names if name.endswith(".png"))
 
@@ -52,7 +52,7 @@ class Insider:
         session, service = f"session-{self.count}", self.served.service
 
         def open_again(c):
-            access.add_session(c, hashed(session), "Ada", CSRF, self.doors._lock(), self.clock.ms)
+            access.add_session(c, hashed(session), "Ada", CSRF, self.access._lock(), self.clock.ms)
             collection.set_state(
                 c, status="running", budget_answers=10**6, budget_participants=0, trials=5
             )
@@ -66,7 +66,7 @@ class Insider:
         return Known(
             session=session,
             csrf=CSRF,
-            link=self.doors.make_link("Ada", "the wall"),
+            link=self.access.make_link("Ada", "the wall"),
             participant=came.token,
             question=stage.trial.token if stage.trial else "x",
             stimulus=self.stimulus,
@@ -94,7 +94,7 @@ def test_ten_thousand_requests_to_every_route(tmp_path, caplog):
     for rule in app.url_map.iter_rules():
         for method in rule.methods:
             assert fuzzer.reached[f"{method} {rule.rule}"] > 10, (method, rule)
-        # The requests get through the doors, and do not only rattle at them.
+        # The requests are signed in: they are not only rejected.
         own = rule.methods - {"OPTIONS"}
         assert any(fuzzer.succeeded[f"{method} {rule.rule}"] for method in own), rule
     app.extensions["studies"]["words"].database.close()
@@ -123,7 +123,7 @@ def serves(server):
     return good
 
 
-def sound(heard):
+def well_formed(heard):
     assert not any(inside in heard for inside in INSIDES), heard[:500]
     for head in heard.split(b"HTTP/1.")[1:]:
         status = int(head.split(b" ", 2)[1])
@@ -190,7 +190,7 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("what", NO_REQUESTS)
 def test_malformed_bytes_get_an_error_response(server, what):
-    sound(spoken(server.port, NO_REQUESTS[what]))
+    well_formed(spoken(server.port, NO_REQUESTS[what]))
     assert serves(server)
 
 
@@ -198,7 +198,7 @@ def test_malformed_bytes_get_an_error_response(server, what):
 def test_no_second_request_hides_in_a_first(server, what):
     """Where two readers could disagree about its end, a request is refused and the line closed."""
     heard = spoken(server.port, SMUGGLED[what])
-    sound(heard)
+    well_formed(heard)
     assert b"text/css" not in heard
     assert serves(server)
 
@@ -221,7 +221,7 @@ def test_requests_with_bytes_changed(server):
                 del raw[at : at + random.randrange(1, 20)]
             else:
                 raw[at:at] = random.randbytes(random.randrange(1, 9))
-        sound(spoken(server.port, bytes(raw), wait=1.0))
+        well_formed(spoken(server.port, bytes(raw), wait=1.0))
     assert serves(server)
 
 

@@ -1,4 +1,4 @@
-"""Hostile people at the doors: headers, hosts, cookies, tokens, redirects, injections."""
+"""Hostile requests: headers, hosts, cookies, tokens, redirects, injections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.experimenter_client import (
     Hand,
     application,
     csrf,
-    door,
+    csrf_token,
     guarded_study,
     post,
     sign_in,
@@ -267,8 +267,8 @@ def test_forms_from_elsewhere_are_refused(app, headers):
     token = csrf(client, "words")
     refused = client.post("/monitor/words/control/pause", data={"csrf": token}, headers=headers)
     assert refused.status_code == 403
-    at_the_door = {"csrf": door(client), "study": "words", "password": PASSWORD}
-    reply = app.test_client().post("/monitor/sign-in", data=at_the_door, headers=headers)
+    with_token = {"csrf": csrf_token(client), "study": "words", "password": PASSWORD}
+    reply = app.test_client().post("/monitor/sign-in", data=with_token, headers=headers)
     assert reply.status_code == 403
     # Without either header, as older browsers send it, the token decides.
     assert post(client, "words", "control/pause").status_code == 200
@@ -276,9 +276,9 @@ def test_forms_from_elsewhere_are_refused(app, headers):
 
 def test_signing_in_accepts_no_token_chosen_by_another(app):
     client = app.test_client()
-    client.set_cookie("lore_door", "chosen-by-another-site", path="/monitor")
-    assert door(client) != "chosen-by-another-site"
-    assert re.fullmatch(r"[A-Za-z0-9_-]{32}", door(client))
+    client.set_cookie("lore_sign_in", "chosen-by-another-site", path="/monitor")
+    assert csrf_token(client) != "chosen-by-another-site"
+    assert re.fullmatch(r"[A-Za-z0-9_-]{32}", csrf_token(client))
 
 
 def test_a_session_is_never_one_chosen_by_another(app):

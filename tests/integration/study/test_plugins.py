@@ -42,10 +42,10 @@ from server.exports.registry import ExportFormat, register
 class FirstItems:
     name = "first-items"
 
-    def pick(self, known, count, rng):
+    def pick(self, state, count, rng):
         from lore_active.acquisition.state import Selection
 
-        rows = known.source.new(500, known.taken, rng)
+        rows = state.source.new(500, state.taken, rng)
         best = np.argsort(rows.sum(axis=1), kind="stable")[:count]
         return Selection(rows[best], -rows[best].sum(axis=1).astype(float))
 

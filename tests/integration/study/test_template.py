@@ -241,6 +241,23 @@ def test_a_new_study_warns_of_what_is_left_to_fill_in(tmp_path):
     )
 
 
+@pytest.mark.parametrize("sample", ["foods", "colours"])
+def test_check_warns_of_a_question_about_two_options_where_there_are_more(tmp_path, sample):
+    folder = tmp_path / "some"
+    write_study(folder, sample, 1)
+    toml = folder / "study.toml"
+    text = toml.read_text().replace("options = 0", "options = 8").replace("pick = 0", "pick = 2")
+    toml.write_text(text.replace('kind = "triplet"', 'kind = "rank"'))
+    _, *warnings = run("check", folder).stdout.splitlines()
+    (warning,) = [one for one in warnings if "trial.question" in one]
+    assert "of the two" in warning and "8 options (rank-2-of-8)" in warning
+    assert "asked: Which two of these are most like the one above? Choose the most" in warning
+    # Everything else that participants read fits the kind.
+    assert "which of two" not in load(folder).settings.texts.consent
+    toml.write_text(re.sub(r'question = "[^"]*"', 'question = ""', toml.read_text()))
+    assert "trial.question" not in run("check", folder).stdout
+
+
 def test_check_warns_of_texts_that_are_not_translated(tmp_path):
     whole = {key: "Wort {}" for key in all_keys() if key.startswith("texts.")}
     texts = "".join(f'{key} = "Wort"\n' for key in whole)

@@ -91,9 +91,12 @@ def test_a_triplet_can_be_answered_by_position(study):
     assert chosen == [options[1]]
 
 
-def test_a_side_is_no_answer_to_a_ranking(study):
-    app = study(RANK)
+@pytest.mark.parametrize(
+    "toml", [RANK, RANK.replace("pick = 2", "pick = 1"), '[trial]\nkind = "odd-one-out"\n']
+)
+def test_only_triplets_have_sides(study, toml):
+    app = study(toml)
     client, action, page = taking_part(app)
     data = {"question": token(page), "side": "left"}
-    assert client.post(f"{action}/answer", data=data, headers=HTMX).status_code == 422
+    assert client.post(f"{action}/answer", data=data, headers=HTMX).status_code == 400
     assert answers(app) == []

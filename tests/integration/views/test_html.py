@@ -11,7 +11,7 @@ from server.app import create_app
 from tests.integration.views.test_closing_map import collected  # noqa: F401 (a fixture)
 from tests.support.html_validation import findings
 from tests.support.live_server import Clock, write_study
-from tests.support.media import pictures, sounds, write_media_study
+from tests.support.media import audio_clips, images, write_media_study
 
 TOML = """
 [session]
@@ -146,7 +146,7 @@ def others(app, clock, collector):
 def every_page(tmp_path, collected):  # noqa: F811
     clock, collector = Clock(), Collector()
     side = TOML.replace("skip = true", 'skip = true\nlayout = "between"\nbackground = "#203040"')
-    mixed = {**dict(list(pictures(3).items())), **dict(list(sounds().items())[:2])}
+    mixed = {**dict(list(images(3).items())), **dict(list(audio_clips().items())[:2])}
     folders = [
         write_study(tmp_path / "words", TOML),
         write_media_study(tmp_path / "media", mixed, side),
@@ -155,7 +155,9 @@ def every_page(tmp_path, collected):  # noqa: F811
         write_study(tmp_path / "choose", TOML.replace(*other_kind("choose", 4, 2))),
         write_study(tmp_path / "rank", TOML.replace(*other_kind("rank", 8, 3))),
         write_media_study(tmp_path / "odd", mixed, TOML.replace(*other_kind("odd-one-out"))),
-        write_media_study(tmp_path / "heard", sounds(5), TOML.replace(*other_kind("choose", 3, 2))),
+        write_media_study(
+            tmp_path / "heard", audio_clips(5), TOML.replace(*other_kind("choose", 3, 2))
+        ),
     ]
     app = create_app(folders, clock)
     for study in ("words", "media", "bare", *PICKS):

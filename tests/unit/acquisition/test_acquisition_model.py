@@ -26,14 +26,14 @@ def everything(triplets):
     return np.ones(len(triplets), dtype=bool)
 
 
-def chosen(triplets, most):
-    return acquisition_model.chosen(triplets, everything(triplets), 0, most)
+def chosen(triplets, max_rank):
+    return acquisition_model.chosen(triplets, everything(triplets), 0, max_rank)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_it_predicts_from_few_answers(rank):
     triplets, test = answers(rank, 200)
-    found = chosen(triplets, most=rank + 1).acquisition
+    found = chosen(triplets, max_rank=rank + 1).acquisition
     assert triplet_accuracy(found.embedding, test) > 0.72
     assert found.wider.shape == (ITEMS, found.embedding.shape[1] + 1)
     assert found.judged == 200
@@ -94,7 +94,7 @@ def test_a_refit_follows_new_answers():
 def test_more_dimensions_than_answers_could_start_are_still_fitted():
     """A spectral start has only as many columns as the answers pull apart."""
     triplets = as_triplets([[0, 1, 2], [3, 4, 5]], 6)
-    chain = map_embedding.fits_by_rank(as_pairs(triplets), 2, 0.1, 4, fine=True)
+    chain = map_embedding.fits_by_rank(as_pairs(triplets), 2, 0.1, 4, final=True)
     assert sorted(chain) == [1, 2, 3, 4]
     assert all(np.isfinite(one).all() for one, _ in chain.values())
 

@@ -69,9 +69,9 @@ def test_starts_of_any_width_end_at_the_same_objective(dimensions):
     pairs = as_pairs(as_triplets(answers, 50))
     ends = [
         fit(
-            pairs, SolverSettings(), random_start(50, 15, seed=int(spread), spread=spread)
+            pairs, SolverSettings(), random_start(50, 15, seed=int(deviation), deviation=deviation)
         ).objective
-        for spread in (1.0, 5.0**0.5, 5.0)
+        for deviation in (1.0, 5.0**0.5, 5.0)
     ]
     ends.append(fit(pairs, SolverSettings()).objective)
     assert max(ends) / min(ends) - 1 < 1e-3

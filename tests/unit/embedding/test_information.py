@@ -121,4 +121,4 @@ def test_a_pool_runs_dry():
     assert set(keys(pool.new(1000, set(), rng), 8).tolist()) == held
     assert len(pool.new(5, held, rng)) == 0
     empty = np.zeros(8, dtype=np.int64)
-    assert len(pool.covering(empty, empty, held, rng)) == 0
+    assert len(pool.coverage(empty, empty, held, rng)) == 0

@@ -111,10 +111,10 @@ def test_an_answer_costs_a_learner_few_bytes():
         learner.tell(question.id, "left", str(number // 200))
     learner.ask(1)
     tracemalloc.start()
-    twin = copy.deepcopy(learner)
+    duplicate = copy.deepcopy(learner)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert twin.counted == count
+    assert duplicate.counted == count
     assert held / count < 140
 
 

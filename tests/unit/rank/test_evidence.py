@@ -43,7 +43,7 @@ def test_it_is_the_average_over_the_prior(items, rank, count):
     triplets, noise = answers(rank, count, items=items), 0.12
     pairs, rng = as_pairs(triplets), np.random.default_rng(0)
     starts = [rng.normal(size=(items, rank)) for _ in range(20)]
-    found = [map_embedding.fitted(pairs, count, noise, start, fine=True) for start in starts]
+    found = [map_embedding.fitted(pairs, count, noise, start, final=True) for start in starts]
     z, objective = min(found, key=lambda finding: finding[1])
     expected = averaged(as_rows(triplets), items, rank, noise, rng)
     assert evidence.log_evidence(z, objective, as_rows(triplets), noise) == pytest.approx(
@@ -53,9 +53,9 @@ def test_it_is_the_average_over_the_prior(items, rank, count):
 
 def test_turning_and_mirroring_a_space_changes_nothing():
     triplets = answers(3, 300)
-    z, objective = map_embedding.fits_by_rank(as_pairs(triplets), 300, 0.12, 3, fine=True, least=3)[
-        3
-    ]
+    z, objective = map_embedding.fits_by_rank(
+        as_pairs(triplets), 300, 0.12, 3, final=True, min_rank=3
+    )[3]
     basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))
     # On other axes the lengths differ, so turned back to the principal ones but for mirrors.
     mirrored = z * np.array([1.0, -1.0, 1.0])
@@ -63,7 +63,7 @@ def test_turning_and_mirroring_a_space_changes_nothing():
         evidence.log_evidence(one, objective, as_rows(triplets), 0.12) for one in (z, mirrored)
     )
     assert here == pytest.approx(there, abs=1e-9)
-    turned = map_embedding.fitted(as_pairs(triplets), 300, 0.12, z @ basis, fine=True)
+    turned = map_embedding.fitted(as_pairs(triplets), 300, 0.12, z @ basis, final=True)
     assert evidence.log_evidence(*turned, as_rows(triplets), 0.12) == pytest.approx(here, abs=0.05)
 
 

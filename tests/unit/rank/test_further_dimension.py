@@ -29,7 +29,7 @@ def answered(world, rank, items, count, seed):
 
 def map_of(triplets, rank):
     fits = map_embedding.fits_by_rank(
-        as_pairs(triplets), len(triplets), PRECISION, rank, fine=True, least=rank
+        as_pairs(triplets), len(triplets), PRECISION, rank, final=True, min_rank=rank
     )
     return fits[rank][0]
 

@@ -21,7 +21,7 @@ def answers():
 
 def test_the_rank_is_that_of_the_space(answers):
     steps = []
-    result = held_out_audit(answers, 0, most=12, progress=lambda *step: steps.append(step))
+    result = held_out_audit(answers, 0, max_rank=12, progress=lambda *step: steps.append(step))
     assert result.rank == result.solution.rank == 5
     assert result.answers == len(answers)
     assert steps[0] == (1, 8)
@@ -34,14 +34,14 @@ def test_the_rank_is_that_of_the_space(answers):
 
 def test_the_same_answers_give_the_same_bits_in_any_order(answers):
     order = np.random.default_rng(4).permutation(len(answers))
-    first, second = (held_out_audit(a, 0, most=8) for a in (answers, answers.take(order)))
+    first, second = (held_out_audit(a, 0, max_rank=8) for a in (answers, answers.take(order)))
     assert first.solution.embedding.tobytes() == second.solution.embedding.tobytes()
 
 
 def test_guesses_have_no_dimension():
     rng = np.random.default_rng(5)
     guesses = as_triplets([rng.permutation(20)[:3] for _ in range(2000)])
-    result = held_out_audit(guesses, 0, most=5)
+    result = held_out_audit(guesses, 0, max_rank=5)
     assert result.rank == 0
     assert result.solution is None
 

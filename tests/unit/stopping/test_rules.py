@@ -13,9 +13,9 @@ from lore_active.stopping import criteria
 from lore_active.stopping.rules import Progress, RankSettled, Unchanged
 
 
-def audit(answers, rank=3, odds=(20.0, 6.0), **gaps):
+def audit(answers, rank=3, bayes=(20.0, 6.0), **gaps):
     clear = {"below": (0.2, 0.01), "above": (0.04, 0.01), "map_above": (0.05, 0.01)}
-    below, above = odds
+    below, above = bayes
     return Audit(
         answers,
         rank,
@@ -63,10 +63,10 @@ def test_a_clear_case_stops_and_says_why():
         ({"audits": [audit(k, above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, above=(-0.1, 0.01)) for k in range(5)]}, "preferred_to_more"),
         ({"audits": [audit(k, map_above=(0.01, 0.01)) for k in range(5)]}, "preferred_to_more"),
-        ({"audits": [*CLEAR.audits, audit(600, odds=(5.2, 6.0))]}, "bayes_factor_fewer"),
-        ({"audits": [*CLEAR.audits, audit(600, odds=(20.0, 2.6))]}, "bayes_factor_more"),
+        ({"audits": [*CLEAR.audits, audit(600, bayes=(5.2, 6.0))]}, "bayes_factor_fewer"),
+        ({"audits": [*CLEAR.audits, audit(600, bayes=(20.0, 2.6))]}, "bayes_factor_more"),
         ({"n_objects": 60, "items_seen": 60}, "bayes_factor_more"),
-        ({"audits": [audit(k, rank=1, odds=(20.0, 7.9)) for k in range(5)]}, "bayes_factor_more"),
+        ({"audits": [audit(k, rank=1, bayes=(20.0, 7.9)) for k in range(5)]}, "bayes_factor_more"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "preferred_to_fewer"),
         ({"audits": [audit(k, rank=0) for k in range(5)]}, "bayes_factor_fewer"),
         ({"audits": []}, "audits_unchanged"),
@@ -118,19 +118,19 @@ def test_one_estimator_against_more_dimensions_is_enough_where_the_other_is_miss
 
 
 def test_the_latest_log_bayes_factor_counts_and_is_reported():
-    """Answers that come later may reveal a dimension; earlier odds against it are no proof."""
-    audits = [*CLEAR.audits[:-1], audit(500, odds=(30.0, -3.0))]
+    """Later answers may reveal a dimension; an earlier Bayes factor against it is no proof."""
+    audits = [*CLEAR.audits[:-1], audit(500, bayes=(30.0, -3.0))]
     decision = RULE.decide(replace(CLEAR, audits=audits))
     assert not decision.settled
     assert "3 vs 4 dimensions: -3.0 (at least 2.7 needed)" in decision.message
-    earlier = [audit(50, odds=(1.0, -3.0)), *CLEAR.audits]
+    earlier = [audit(50, bayes=(1.0, -3.0)), *CLEAR.audits]
     assert RULE.decide(replace(CLEAR, audits=earlier)).settled
 
 
 def test_evidence_that_was_not_computed_does_not_prevent_stopping():
-    """Audits of earlier versions, and studies with too many coordinates, have no odds."""
-    unweighed = [audit(k, odds=(None, None)) for k in range(5)]
-    decision = RULE.decide(replace(CLEAR, audits=unweighed))
+    """Audits of earlier versions, and studies with too many coordinates, have no Bayes factors."""
+    untested = [audit(k, bayes=(None, None)) for k in range(5)]
+    decision = RULE.decide(replace(CLEAR, audits=untested))
     assert decision.settled
     assert "four dimensions were not tested" in decision.message
 

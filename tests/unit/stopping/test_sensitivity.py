@@ -36,18 +36,18 @@ def audit(rank=2, answers=100, further=(), losses=((0, 0.5, 0.01), (1, 0.1, 0.01
 
 def test_a_tested_share_is_named_exactly_and_the_rest_interpolated_upwards():
     # log 20 = 3.0: the curve crosses it between 10 % and 20 %.
-    assert smallest(profile(-1.0, -2.0, -4.0, -9.0), odds=20) == pytest.approx(0.15)
-    assert smallest(profile(-4.0, -5.0, -6.0, -9.0), odds=20) == 0.05
-    assert smallest(profile(0.0, -1.0, -2.0, -2.9), odds=20) is None
+    assert smallest(profile(-1.0, -2.0, -4.0, -9.0), bayes_factor=20) == pytest.approx(0.15)
+    assert smallest(profile(-4.0, -5.0, -6.0, -9.0), bayes_factor=20) == 0.05
+    assert smallest(profile(0.0, -1.0, -2.0, -2.9), bayes_factor=20) is None
     # What is not ruled out at larger shares does not matter: they would show at smaller ones.
-    assert smallest(profile(-1.0, -4.0, 0.0, 7.0), odds=20) == smallest(
-        profile(-1.0, -4.0, -9, -9), odds=20
+    assert smallest(profile(-1.0, -4.0, 0.0, 7.0), bayes_factor=20) == smallest(
+        profile(-1.0, -4.0, -9, -9), bayes_factor=20
     )
 
 
 def test_where_chains_disagree_each_of_them_must_rule_it_out():
-    assert smallest(profile(-4.0, -4.5, -4.7, -4.9, agree=False), odds=20) is None
-    assert smallest(profile(-4.0, -4.5, -6.0, -9.0, agree=False), odds=20) == 0.2
+    assert smallest(profile(-4.0, -4.5, -4.7, -4.9, agree=False), bayes_factor=20) is None
+    assert smallest(profile(-4.0, -4.5, -6.0, -9.0, agree=False), bayes_factor=20) == 0.2
 
 
 def test_a_share_must_be_ruled_out_by_the_last_tests_together():

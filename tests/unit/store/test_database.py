@@ -182,7 +182,7 @@ def test_a_rule_is_overruled_by_reopening_what_it_called_settled(database):
     reopen(200)
     assert overruled()
     step(2, 300, False)
-    assert overruled()  # However the decision wavers from then on.
+    assert overruled()  # However the decision varies from then on.
     step(3, 400, True)
     assert overruled()
     step(4, 500, False)

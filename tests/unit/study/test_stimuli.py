@@ -105,7 +105,7 @@ BROKEN = [
     ("x.opus", SOUND_FILES[".ogg"], "not a valid Opus audio file"),
     ("x.flac", b"no sound", "not a valid FLAC audio file"),
     ("x.m4a", b"no sound", "not a valid M4A audio file"),
-    ("x.mp4", b"no film", "not a valid MP4 video"),
+    ("x.mp4", b"no video", "not a valid MP4 video"),
     ("x.webm", b"\x1a\x45\xdf\xa3matroska", "not a valid WebM video"),
     ("x.txt", b" \n", "stimuli/x.txt: is blank, but must contain the text of an item"),
     ("x.txt", b"\xe4", "stimuli/x.txt: byte 0 is 0xe4, but must be part of text in UTF-8"),

@@ -168,7 +168,7 @@ def test_all_questions_are_found_once_and_then_none(label):
     taken, found = set(), []
     counts = np.zeros(items, dtype=np.int64), np.zeros(items, dtype=np.int64)
     for _ in range(5):
-        row = source.covering(*counts, taken, rng)
+        row = source.coverage(*counts, taken, rng)
         found.append(row)
         taken |= set(grid_keys(row).tolist())
     while len(rows := source.new(20, taken, rng)):

@@ -90,7 +90,7 @@ def test_a_further_dimension_is_found_in_trials_and_ruled_out():
     for dimensions, there in ((2, True), (1, False)):
         triplets = answered(asked, 14, 150, dimensions)
         z, _ = map_embedding.fitted(
-            as_trials(triplets), len(triplets), 0.12, gaussian_space(14, 1, 9), fine=True
+            as_trials(triplets), len(triplets), 0.12, gaussian_space(14, 1, 9), final=True
         )
         test = further_dimension(triplets, z, 0.3, seed=1, precision=0.12, settings=settings)
         assert test.found() if there else test.ruled_out()

@@ -71,7 +71,7 @@ def test_the_loss_is_that_of_the_answers(label):
     stages = as_trials(triplets)
     assert isinstance(stages, Stages)
     z = np.random.default_rng(3).normal(size=(ITEMS, 2))
-    fitted, value = map_embedding.fitted(stages, len(triplets), 0.1, z, fine=True)
+    fitted, value = map_embedding.fitted(stages, len(triplets), 0.1, z, final=True)
 
     def objective(x):
         total = sum(log_probability(x.reshape(ITEMS, 2), asked, *answer) for answer in given)
@@ -201,7 +201,7 @@ def test_covariance_of_one_stage_trials_is_that_of_triplets():
     )
     assert one == pytest.approx(other, abs=1e-9)
     fits = [
-        map_embedding.fitted(answers, len(triplets), 0.1, z, fine=True)
+        map_embedding.fitted(answers, len(triplets), 0.1, z, final=True)
         for answers in (as_trials(triplets), as_stages(triplets))
     ]
     assert fits[0][1] == pytest.approx(fits[1][1], rel=1e-6)
