@@ -11,7 +11,7 @@ from server.study.config import Trial
 COMPOSING = ("fisher", "local")
 COMPOSED = (
     " Questions were composed option by option, each time adding the option with which the "
-    "question was expected to tell most; options could then be exchanged once."
+    "question was expected to be most informative; options could then be exchanged once."
 )
 
 

@@ -184,15 +184,15 @@ def test_the_methods_describe_the_kind_of_questions(made, label, procedure, sele
         summary = replace(made.found.summary, kind=kind_by_label(label))
         return dict(methods.paragraphs(replace(made.found, study=study, summary=summary)))
 
-    words = told(label)
-    assert procedure in words["Procedure"]
-    assert selection in words["Question selection"]
-    assert modelling in words["Model and number of dimensions"]
-    assert "the mean over comparisons of softplus" in words["Model and number of dimensions"]
+    text = told(label)
+    assert procedure in text["Procedure"]
+    assert selection in text["Question selection"]
+    assert modelling in text["Model and number of dimensions"]
+    assert "the mean over comparisons of softplus" in text["Model and number of dimensions"]
     # Questions are not composed if they have no anchor, or if the selector takes random ones.
     anchored = label != "odd-one-out"
-    assert ("anchors were balanced" in words["Question selection"]) == anchored
-    assert ("composed" in words["Question selection"]) == anchored
+    assert ("anchors were balanced" in text["Question selection"]) == anchored
+    assert ("composed" in text["Question selection"]) == anchored
     assert "composed" not in told(label, "infotuple")["Question selection"]
     assert "composed" not in told("triplet")["Question selection"]
 
