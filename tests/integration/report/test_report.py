@@ -89,7 +89,7 @@ def test_it_carries_what_the_monitor_shows(desk, made):
 def test_the_log_says_in_words_what_happened_and_by_whom(made):
     asked = {"done": 29, "median_ms": 375}
     event = EventRow(9, 1_000, "participant", "slow_down", 4, asked)
-    found = replace(made.found, events=[*made.found.events, event])
+    found = replace(made.data, events=[*made.data.events, event])
     rows = [(one["what"], one["by"]) for one in contents(found, made.items, False)["events"]]
     assert rows == [
         ("P4 excluded", "experimenter"),
@@ -177,12 +177,12 @@ def test_the_methods_state_the_audits_that_the_rule_needs(made):
 )
 def test_the_methods_describe_the_kind_of_questions(made, label, procedure, selection, modelling):
     def told(label, selector="fisher"):
-        settings = made.found.study.settings
+        settings = made.data.study.settings
         learning = structs.replace(settings.learning, selector=selector)
         settings = structs.replace(settings, learning=learning)
-        study = structs.replace(made.found.study, settings=settings)
-        summary = replace(made.found.summary, kind=kind_by_label(label))
-        return dict(methods.paragraphs(replace(made.found, study=study, summary=summary)))
+        study = structs.replace(made.data.study, settings=settings)
+        summary = replace(made.data.summary, kind=kind_by_label(label))
+        return dict(methods.paragraphs(replace(made.data, study=study, summary=summary)))
 
     text = told(label)
     assert procedure in text["Procedure"]
