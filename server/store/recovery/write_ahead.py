@@ -7,8 +7,11 @@ before it, so that frames after the damage can be verified as well.
 from __future__ import annotations
 
 import struct
-from array import array
 from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 MAGIC = (0x377F0682, 0x377F0683)
 HEADER, FRAME_HEADER = 32, 24
@@ -74,11 +77,24 @@ def _indexed(index: bytes) -> int:
 
 
 def _checksum(content: bytes, first: int, second: int, order: str) -> tuple[int, int]:
-    numbers = array("I", content)
-    if (order == ">") == (struct.pack("=H", 1) == b"\1\0"):
-        numbers.byteswap()
-    pairs = iter(numbers)
-    for even, odd in zip(pairs, pairs, strict=True):
-        first = (first + even + second) & 0xFFFFFFFF
-        second = (second + odd + first) & 0xFFFFFFFF
-    return first, second
+    """Continue SQLite's checksum, in which every number is added to the two sums before it.
+
+    The last sums are therefore those of the numbers times Fibonacci numbers, modulo 2³².
+    """
+    numbers = np.frombuffer(content, f"{order}u4").astype(np.uint32)
+    last, one_before = (
+        int(np.dot(numbers[:end], _fibonacci(end)[-2::-1]))
+        + second * int(_fibonacci(end)[-1])
+        + first * int(_fibonacci(end)[-2])
+        for end in (len(numbers), len(numbers) - 1)
+    )
+    return one_before & 0xFFFFFFFF, last & 0xFFFFFFFF
+
+
+@cache
+def _fibonacci(count: int) -> NDArray[np.uint32]:
+    """Return 1, 1, 2, 3, … modulo 2³², with one number more than `count`."""
+    found = [1, 1]
+    while len(found) <= count:
+        found.append((found[-1] + found[-2]) & 0xFFFFFFFF)
+    return np.array(found, dtype=np.uint32)
