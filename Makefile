@@ -136,12 +136,10 @@ qemu:
 test-salmon: .venv-salmon/.installed
 	.venv-salmon/bin/python -m pytest -q tests/salmon
 
-# The browser tests need Chromium; without its own windows, it draws the same pages in less time.
-# Debian's is installed where that is allowed; where it is not, pytest says that they were skipped,
-# and continuous integration fails.
+# The browser tests need Chromium. Debian's is installed where that is allowed; where it is not, pytest
+# says that they were skipped, and continuous integration fails.
 chromium:
-	@command -v chromium-headless-shell >/dev/null || { $(call debian,chromium-headless-shell); } || \
-	  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call debian,chromium); } || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call debian,chromium); } || \
 	  echo "Chromium is missing and cannot be installed here: browser tests will be skipped."
 	@command -v pdftoppm >/dev/null || { $(call debian,poppler-utils); } || \
 	  echo "pdftoppm (Debian's package poppler-utils) is missing: printed reports will not be examined."
