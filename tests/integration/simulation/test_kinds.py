@@ -60,7 +60,7 @@ def test_kinds_are_compared_by_hours():
         assert hours == pytest.approx(np.mean(adaptive))
     assert last["recommended"] in last["hours"]
     shown = CliRunner().invoke(main, ["plan", *arguments, *kinds]).stdout
-    assert "Recommended: " in shown and "tire people" in shown
+    assert "Recommended: " in shown and "tire participants" in shown
 
 
 def test_an_unknown_kind_is_refused():

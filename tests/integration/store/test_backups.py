@@ -211,7 +211,7 @@ def test_an_older_copy_in_its_place_does_not_push_newer_backups_out(desk, stage)
     newer = take(desk)
     desk.close()
     shutil.copyfile(older, desk.folder / DATABASE)
-    with pytest.raises(backups.BackupFailed, match=r"contains 1 answers, but .* contains 2"):
+    with pytest.raises(backups.BackupFailed, match=r"contains 1 answer, but .* contains 2"):
         backups.take(desk.folder / DATABASE, desk.now + MINUTE)
     assert backups.every(desk.folder) == [older, newer]
     desk.open()
