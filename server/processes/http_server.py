@@ -36,6 +36,8 @@ CONNECTIONS = 2000
 EXAMINE_SECONDS = 1.0
 # After a rejected request: how long the rest of it is read and discarded.
 LINGER_SECONDS = 2.0
+# More than a system keeps for a connection.
+MAX_DISCARDED = 8 * 1024 * 1024
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 LENGTH = re.compile(rb"^content-length[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 CODING = re.compile(rb"^transfer-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -207,19 +209,25 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
         Unread data would make the system reset the connection, and the response could be lost.
         """
-        if not (self.rejected and self.close_when_flushed) or self.will_close:
-            super().handle_write()
-            return
-        self._flush_exception(self._flush_some)
-        if self.total_outbufs_len or self.will_close:
-            return
-        self.close_when_flushed = False
-        self.lingers_until = time.monotonic() + LINGER_SECONDS
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_WR)
+        # Read first: a thread that finishes its request while this sends wakes the loop again.
+        finished = self.close_when_flushed
+        self._flush_exception(self._flush_some_if_lockable if self.requests else self._flush_some)
+        if finished and not self.total_outbufs_len and not self.will_close:
+            self.close_when_flushed = False
+            if self.rejected:
+                self.lingers_until = time.monotonic() + LINGER_SECONDS
+                with contextlib.suppress(OSError):
+                    self.socket.shutdown(socket.SHUT_WR)
+            else:
+                self.will_close = True
+        if self.will_close:
+            self.handle_close()
 
     def readable(self) -> bool:
-        if self.lingers_until and time.monotonic() > self.lingers_until:
+        if self.lingers_until and time.monotonic() > self.lingers_until and not self.will_close:
+            # What arrived while the machine stalled must not reset the connection either.
+            with contextlib.suppress(OSError):
+                self.socket.recv(MAX_DISCARDED)
             self.will_close = True
         return bool(super().readable())
 

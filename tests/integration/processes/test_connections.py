@@ -15,6 +15,7 @@ from server.processes import http_server
 from server.processes.http_server import serving
 
 LARGE = b"x" * 15_000_000
+LOOP = "loop"
 
 
 class Server:
@@ -26,7 +27,7 @@ class Server:
         self.port = listener.getsockname()[1]
         self._server = serving(self._application, listener)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, name=LOOP)
         self._thread.start()
 
     def _application(self, environ, start_response):
@@ -170,6 +171,49 @@ def test_the_response_to_a_request_that_is_too_long_is_not_lost(server):
         # The end, and no error.
         assert connection.recv(1) == b""
         connection.sendall(b"more")
+        connection.shutdown(socket.SHUT_WR)
+        wait_until(lambda: server.channels() == [])
+
+
+class Overtaken(http_server._Channel):
+    """The thread that serves ends while the loop sends the rest of the response."""
+
+    def __init__(self, *args, **named):
+        self.sending = threading.Event()
+        super().__init__(*args, **named)
+
+    def send(self, data, do_close=True):
+        # As if the connection took no more than the header at first.
+        full = not in_loop() and not data.startswith(b"HTTP/")
+        return 0 if full else super().send(data, do_close)
+
+    def write_soon(self, data):
+        written = super().write_soon(data)
+        if not data.startswith(b"HTTP/"):
+            assert self.sending.wait(60)
+        return written
+
+    def _flush_exception(self, flush, do_close=True):
+        if not in_loop():
+            return super()._flush_exception(flush, do_close)
+        with self.outbuf_lock:  # until the thread has left its part
+            self.sending.set()
+        flushed = super()._flush_exception(flush, do_close)
+        wait_until(lambda: self.close_when_flushed)
+        return flushed
+
+
+def in_loop() -> bool:
+    return threading.current_thread().name == LOOP
+
+
+def test_nor_is_it_when_it_ends_while_it_is_sent(server):
+    server._server.channel_class = Overtaken
+    with server.connect() as connection:
+        connection.sendall(TOO_LONG[:40_000])
+        header, _ = read(connection)
+        assert header.startswith(b"HTTP/1.0 431 ")
+        assert connection.recv(1) == b""
         connection.shutdown(socket.SHUT_WR)
         wait_until(lambda: server.channels() == [])
 

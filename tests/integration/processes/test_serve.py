@@ -113,6 +113,11 @@ def test_the_demo_reaches_its_stop_by_itself_at_the_rank_it_should(serving, tmp_
         check=True,
         capture_output=True,
     )
+    # On a busy machine bots answer faster than the model learns; the budget must not end the study.
+    settings = folder / "study.toml"
+    text = settings.read_text()
+    assert text.count("\nanswers = 2000\n") == 1
+    settings.write_text(text.replace("\nanswers = 2000\n", "\nanswers = 100000\n"))
     bots = ("--bots", "20", "--think", "0.3", "--seed", "5")
     server = serving(str(folder), "--in-study", *bots)
     address = server.address()

@@ -14,7 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lore_active.simulation.observers import Observer, ObserverNoise
+from lore_active.simulation.run import SimulatedParticipants, simulate
 from server.auth.passwords import verify
+from server.learning.replayer import new_learner
+from server.processes.bots import space_of
 from server.study.config import Study
 from server.study.descriptions import MEANINGS, TABLES
 from server.study.items.positions import read_positions
@@ -85,6 +89,20 @@ def test_samples_run_as_they_are(tmp_path, sample):
     assert study.settings.seed == 5
     assert study.catches
     assert all(item.label and item.alt for item in study.items)
+
+
+def test_the_demo_settles_within_two_minutes(tmp_path):
+    """As `lore-active demo` begins it: five bots, each with a second of thought an answer."""
+    write_study(tmp_path / "colours", "colours", 1)
+    study = load(tmp_path / "colours")
+    bots, space = study.settings.bots, space_of(study, 1)
+    noise = ObserverNoise(bots.noise, bots.lapse)
+    participants = SimulatedParticipants([Observer(space, noise, seed) for seed in range(50)])
+    answers = study.settings.budget.answers
+    learner = new_learner(study, study.settings.seed)
+    *_, end = simulate(learner, participants, answers, None, clock=lambda: 0.0, batch=5)
+    assert end["stopped_rank"] == 2 and end["stopped_at"] <= 5 * 120
+    assert learner.decision.message.startswith("The rank is settled at two dimensions.")
 
 
 def lab(red, green, blue):
