@@ -181,6 +181,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     header = b""
     paused = False
     close_when_flushed: bool
+    will_close: bool
     # Whether a request was rejected that may not have been read to its end.
     rejected = False
     lingers_until = 0.0
