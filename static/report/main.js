@@ -3,6 +3,7 @@
 import { byId, plural, say } from "../monitor/format.js";
 import * as figures from "../monitor/figures.js";
 import * as charts from "./charts.js";
+import * as paper from "./paper.js";
 
 const data = JSON.parse(byId("data").textContent);
 const slider = byId("moment");
@@ -38,12 +39,11 @@ const opened = [];
 addEventListener("beforeprint", () => {
   opened.push(...unfolded());
   for (const details of opened) details.open = true;
-  document.documentElement.classList.add("for-paper");
-  draw(true);
+  paper.prepare(() => draw(true));
 });
 addEventListener("afterprint", () => {
   for (const details of opened.splice(0)) details.open = false;
-  document.documentElement.classList.remove("for-paper");
+  paper.restore();
   draw(true);
 });
 

@@ -22,7 +22,7 @@ from tests.browser.monitor.test_map import BOXES, overlapping
 from tests.browser.monitor_pages import new_page
 from tests.support.fitted_studies import pictured_study, words
 from tests.support.open_study import Desk
-from tests.support.report_study import collected
+from tests.support.report_study import carried, collected
 from tests.support.simulated_participants import SimulatedParticipant, take_turns
 
 # Millimetres of the paper that are left free on every side.
@@ -30,17 +30,30 @@ MARGIN, WIDTH, HEIGHT = 14, 210, 297
 DPI = 50
 
 
-def printed(chromium, file, folder):
+# As other fonts, of other devices, would take more or less space.
+FONTS = {
+    "as here": "",
+    "wide": ".report { letter-spacing: 0.03em }",
+    "high": ".report { line-height: 1.5 !important }",
+    "large": "html { font-size: 12.6px !important }",
+    "small": "html { font-size: 11.5px !important }",
+}
+
+
+def printed(chromium, file, folder, style=""):
     """Every page as an array of grey values."""
     if shutil.which("pdftoppm") is None:
         if os.environ.get("CI"):
             pytest.fail("pdftoppm is not installed (Debian: poppler-utils), and CI needs it.")
         pytest.skip("PAPER NOT LOOKED AT: no pdftoppm here (Debian: apt install poppler-utils)")
-    page = new_page(chromium, viewport={"width": 1366, "height": 768})
+    page = new_page(chromium, viewport={"width": 1366, "height": 768}, bypass_csp=bool(style))
     page.goto(f"file://{file}")
     expect(page.locator("body")).to_have_attribute("data-drawn", "")
+    if style:
+        page.add_style_tag(content=style)
+    folder.mkdir(exist_ok=True)
     page.pdf(path=folder / "report.pdf", prefer_css_page_size=True, print_background=True)
-    assert page.locator("html.for-paper").count() == 0, "the screen is as it was before"
+    assert page.locator("html.for-paper, .chart[style*=height]").count() == 0, "as before printing"
     page.context.close()
     command = ["pdftoppm", "-gray", "-r", str(DPI), "report.pdf", "page"]
     subprocess.run(command, cwd=folder, check=True)
@@ -58,6 +71,24 @@ def of_people(folder):
     desk = collected(folder / "words", participants=8)
     page = make_report(desk.database, desk.study, desk.clock).page
     desk.close()
+    return page
+
+
+def without_a_map(folder):
+    """A report of participants who only pressed the same key: there are no dimensions to draw."""
+    desk = Desk(folder / "words", "[session]\ntrials = 40\npractice = 0\n")
+    worker, space = desk.worker(), gaussian_space(12, 2, 5)
+    crowd = [
+        SimulatedParticipant(desk.service, space, seed, always="left", wait=desk.wait)
+        for seed in (1, 2, 3)
+    ]
+    for _ in take_turns(crowd, worker.turn):
+        pass
+    while worker.turn():
+        pass
+    page = make_report(desk.database, desk.study, desk.clock).page
+    desk.close()
+    assert carried(page)["shown"]["map"]["rank"] == 0
     return page
 
 
@@ -81,29 +112,34 @@ def rehearsed(folder):
     return page
 
 
-@pytest.mark.parametrize("made", [of_people, rehearsed])
+@pytest.mark.parametrize("made", [of_people, without_a_map, rehearsed])
 def test_pages_are_filled_and_keep_their_margins(chromium, tmp_path, made):
     file = tmp_path / "report.html"
     file.write_text(made(tmp_path))
-    pages = printed(chromium, file, tmp_path)
-    assert 4 <= len(pages) <= 12
-    for number, grey in enumerate(pages):
-        # The number of the page, in the margin below, fills nothing.
-        content = grey[: round(grey.shape[0] * (1 - MARGIN / HEIGHT))]
-        assert (grey[content.shape[0] :] < 200).any(), "the page has no number"
-        rows, columns = np.nonzero(content < 200)
-        millimetres = WIDTH / grey.shape[1]
-        assert columns.min() * millimetres >= MARGIN - 1, number
-        assert columns.max() * millimetres <= WIDTH - MARGIN + 1, number
-        if number < len(pages) - 1:
-            assert rows.max() / grey.shape[0] > 0.7, f"page {number + 1} ends too early"
-        else:
-            # How far it is filled depends on the study, but a line or two never stand alone.
-            filled = (rows.max() - rows.min()) * HEIGHT / grey.shape[0]
-            assert filled > 20, "the last page has only a line or two"
-        # No gap within a page is as high as a picture.
-        gaps = np.diff(np.unique(rows)) * HEIGHT / grey.shape[0]
-        assert gaps.max() < 35, number
+    for font, style in FONTS.items():
+        pages = printed(chromium, file, tmp_path / font, style)
+        assert 4 <= len(pages) <= 12
+        for number, grey in enumerate(pages, 1):
+            check_page(grey, f"page {number} (letters: {font})", last=number == len(pages))
+
+
+def check_page(grey, name, last):
+    # The number of the page, in the margin below, fills nothing.
+    content = grey[: round(grey.shape[0] * (1 - MARGIN / HEIGHT))]
+    assert (grey[content.shape[0] :] < 200).any(), f"{name} has no number"
+    rows, columns = np.nonzero(content < 200)
+    millimetres = WIDTH / grey.shape[1]
+    assert columns.min() * millimetres >= MARGIN - 1, name
+    assert columns.max() * millimetres <= WIDTH - MARGIN + 1, name
+    if last:
+        # How far it is filled depends on the study, but a line or two never stand alone.
+        filled = (rows.max() - rows.min()) * HEIGHT / grey.shape[0]
+        assert filled > 20, f"{name} has only a line or two"
+    else:
+        assert rows.max() / grey.shape[0] > 0.7, f"{name} ends too early"
+    # No gap within a page is as high as a picture.
+    gaps = np.diff(np.unique(rows)) * HEIGHT / grey.shape[0]
+    assert gaps.max() < 35, name
 
 
 def opened(chromium, file):
