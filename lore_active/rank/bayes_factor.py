@@ -74,7 +74,7 @@ class Decisive:
         if last.share < self.share:
             return False
         # Whatever is larger is ruled out with it.
-        return _margin(tests) - last.standard_error >= log(self.bayes_factor) or (
+        return margin(tests) - last.standard_error >= log(self.bayes_factor) or (
             last.share >= MAX_FOUND and any(test.found(self.bayes_factor) for test in tests)
         )
 
@@ -86,13 +86,13 @@ class Decisive:
     def may_conclude(self, tests: Sequence[FurtherDimension]) -> bool:
         """Whether tests may rule a share out, or find a dimension."""
         return any(
-            max(test.log_bayes_factor, _margin(tests[: number + 1])) + test.standard_error
+            max(test.log_bayes_factor, margin(tests[: number + 1])) + test.standard_error
             >= log(self.bayes_factor)
             for number, test in enumerate(tests)
         )
 
 
-def _margin(tests: Sequence[FurtherDimension]) -> float:
+def margin(tests: Sequence[FurtherDimension]) -> float:
     """By how much the last share is less probable than the best smaller one, or none."""
     *smaller, last = (test.log_bayes_factor for test in tests)
     return max([0.0, *smaller]) - last

@@ -10,24 +10,27 @@ the model of r dimensions. So one path of growing s gives the log Bayes factors 
 it. Neighbouring points of the path are compared by Bennett's (1976) acceptance ratio, which is
 free of quadrature error; thermodynamic integration (Gelman & Meng, 1998) over the same draws,
 ∫ E[∂ log L / ∂s²] ds², verifies it. One chain follows the path upwards from the map, another
-downwards from a fit in r + 1 dimensions. Where they disagree, nothing is decided.
+downwards from a fit in r + 1 dimensions. Where they disagree, or their error leaves a verdict
+open, they are sampled again with more draws; where they still disagree, nothing is decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.errors import InvalidParameter
-from lore_active.rank.bayes_factor import Decisive, FurtherDimension
+from lore_active.rank.bayes_factor import BAYES_FACTOR, Decisive, FurtherDimension, margin
 from lore_active.rank.sampling.bridge import total
 from lore_active.rank.sampling.chain import Chain, mean_log_slope, path_points
-from lore_active.rank.sampling.likelihood import likelihood
+from lore_active.rank.sampling.likelihood import Likelihood, likelihood
 from lore_active.rank.sampling.settings import DEFAULT, SamplingSettings
+from lore_active.rank.significance import MAX_FOUND
 from lore_active.trials.stages import as_trials
 from lore_active.types import Floats
 
@@ -39,6 +42,9 @@ MAX_DEVIATIONS, MIN_DISAGREEMENT = 3.0, 1.0
 # Standard deviation of the further coordinates at the start of the upward chain, relative to their
 # prior.
 FIRST_DEVIATION = 0.1
+# An estimate with an error above the first, and within so many errors of what is needed for a
+# verdict, is computed again, finer, with random numbers of this stream.
+SMALL_ERROR, MAX_ERRORS, FINER = 0.5, 2.0, 1
 # Minimum variance of an axis in its prior, relative to the strongest.
 MIN_AXIS = 0.001
 
@@ -147,10 +153,11 @@ def further_dimensions(
     model = likelihood(
         *(answers, count, prior, settings.lapse, settings.slope_deviation, settings.tail)
     )
-    path = path_points(ratios, settings.spacing)
-    ends = np.searchsorted(path, ratios).tolist()
-    scales = np.sqrt(path * float((z**2).sum(axis=1).mean()))
-    done, points = 0, 2 * settings.chains * len(path)
+    squares = path_points(ratios, settings.spacing)
+    ends = np.searchsorted(squares, ratios).tolist()
+    scales = np.sqrt(squares * float((z**2).sum(axis=1).mean()))
+    # Two directions, and both perhaps twice.
+    done, points = 0, 4 * settings.chains * len(squares)
 
     def tick() -> None:
         nonlocal done
@@ -158,38 +165,80 @@ def further_dimensions(
         if progress is not None:
             progress(done, points)
 
-    log_slope = mean_log_slope(model, z, settings, np.random.default_rng([seed, 2]))
-    model = model._replace(slope_deviation=0.0)
+    path = _Path(model, z, wider, scales, shares, ends, tick)
+    tests = _along(path, settings, decisive, (seed,))
+    if _uncertain(tests, decisive):
+        path = path._replace(shares=shares[: len(tests)])
+        tests = _along(path, settings.finer(), decisive, (seed, FINER))
+    if progress is not None and done < points:
+        # Nothing is left to do: what does not matter for the decision is not computed.
+        progress(points, points)
+    return tests
+
+
+def _uncertain(tests: Sequence[FurtherDimension], decisive: Decisive | None) -> bool:
+    """Whether the sampling error leaves open if some share is found, or ruled out."""
+    needed = log(BAYES_FACTOR if decisive is None else decisive.bayes_factor)
+    largest = MAX_SHARE if decisive is None else max(decisive.share, MAX_FOUND)
+    return any(
+        test.standard_error > SMALL_ERROR and abs(value - needed) < MAX_ERRORS * test.standard_error
+        for number, test in enumerate(tests)
+        if test.share <= largest
+        for value in (test.log_bayes_factor, margin(tests[: number + 1]))
+    )
+
+
+class _Path(NamedTuple):
+    """Where chains start, the points that they follow, and which of them are those of shares."""
+
+    model: Likelihood
+    upper: Floats
+    lower: Floats
+    scales: Floats
+    shares: Sequence[float]
+    ends: Sequence[int]
+    tick: Callable[[], None]
+
+
+def _along(
+    path: _Path, settings: SamplingSettings, decisive: Decisive | None, stream: tuple[int, ...]
+) -> tuple[FurtherDimension, ...]:
+    """Sample along the path, upwards and, where that may decide something, downwards."""
+    (first, *rest), scales = stream, path.scales
+
+    def random(*part: int) -> np.random.Generator:
+        return np.random.default_rng([first, *part, *rest])
+
+    log_slope = mean_log_slope(path.model, path.upper, settings, random(2))
+    model = path.model._replace(slope_deviation=0.0)
 
     def chain(downward: bool, number: int) -> Chain:
-        rng = np.random.default_rng([seed, int(downward), number])
+        rng = random(int(downward), number)
         if downward:
-            start = np.column_stack([wider[:, :rank], wider[:, rank] / scales[-1]])
+            start = np.column_stack([path.lower[:, :-1], path.lower[:, -1] / scales[-1]])
         else:
-            start = np.column_stack([z, FIRST_DEVIATION * rng.normal(size=len(z))])
-        return Chain(model, start, log_slope, scales, downward, rng, settings, tick)
+            further = FIRST_DEVIATION * rng.normal(size=len(path.upper))
+            start = np.column_stack([path.upper, further])
+        return Chain(model, start, log_slope, scales, downward, rng, settings, path.tick)
 
     numbers = range(settings.chains)
     upward = [chain(False, number) for number in numbers]
     tests: list[FurtherDimension] = []
-    for share, end in zip(shares, ends, strict=True):
+    for share, end in zip(path.shares, path.ends, strict=False):
         for upward_chain in upward:
             upward_chain.follow(end)
         tests.append(_summary(share, upward, end, scales, 1))
         if decisive is not None and decisive.known(tests):
             break
     if decisive is None or decisive.may_conclude(tests):
-        scales = scales[: ends[len(tests) - 1] + 1]
+        scales = scales[: path.ends[len(tests) - 1] + 1]
         both = [*upward, *(chain(True, number) for number in numbers)]
         for each_chain in both:
             each_chain.follow(len(scales) - 1)
         tests = [
             _summary(test.share, both, end, scales, 2)
-            for test, end in zip(tests, ends, strict=False)
+            for test, end in zip(tests, path.ends, strict=False)
         ]
-    if progress is not None and done < points:
-        # Nothing is left to do: what does not matter for the decision is not computed.
-        progress(points, points)
     return tuple(tests)
 
 

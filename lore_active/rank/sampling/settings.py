@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 
 from lore_active.errors import InvalidParameter
 from lore_active.rank.sampling.bridge import BLOCKS
+
+# Factors by which a second attempt is finer.
+MORE_DRAWS, LONGER_WARMUP = 4, 3
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class SamplingSettings:
             )
         if self.tail != 0.0 and not (isfinite(self.tail) and self.tail > 2.0):
             raise InvalidParameter(f"tail is {self.tail!r}, but must be 0 or greater than 2.")
+
+    def finer(self) -> SamplingSettings:
+        """Settings for a second attempt where the first leaves a verdict open."""
+        return replace(self, draws=MORE_DRAWS * self.draws, warmup=LONGER_WARMUP * self.warmup)
 
 
 DEFAULT = SamplingSettings()

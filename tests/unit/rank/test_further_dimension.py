@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from math import log
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from lore_active.embedding import map as map_embedding
 from lore_active.embedding.kernels import SMOOTHING
 from lore_active.embedding.pairs import as_pairs
 from lore_active.errors import InvalidParameter
+from lore_active.rank.bayes_factor import BAYES_FACTOR
 from lore_active.rank.further_dimension import further_dimension, further_dimensions
 from lore_active.rank.sampling import likelihood
 from lore_active.rank.sampling.settings import SamplingSettings
@@ -171,6 +174,28 @@ def test_sampling_can_be_interrupted_between_points():
     triplets = answered("equal", 1, 8, 80, seed=51)
     with pytest.raises(Interrupted):
         further_dimension(triplets, map_of(triplets, 1), 0.2, 1, progress=progress)
+
+
+def test_an_estimate_whose_error_leaves_the_verdict_open_is_computed_again():
+    # With so few draws the errors are large; some of these studies are clear all the same.
+    coarse = SamplingSettings(draws=16, warmup=2, leapfrogs=3)
+    again = set()
+    for seed, count in itertools.product(range(3), (60, 180)):
+        triplets = answered("equal", 2, 14, count, seed=100 + 10 * seed)
+        calls = []
+
+        def progress(done, total, calls=calls):
+            calls.append(done / total)
+
+        embedding = map_of(triplets, 1)
+        test = further_dimension(triplets, embedding, 0.2, seed, settings=coarse, progress=progress)
+        # After one pass, half of all points, it says that the rest is not needed.
+        once = not any(0.5 < done < 1.0 for done in calls)
+        deviation = abs(abs(test.log_bayes_factor) - log(BAYES_FACTOR))
+        certain = test.standard_error <= 0.5 or deviation >= 2.0 * test.standard_error
+        assert certain or not once
+        again.add(not once)
+    assert again == {True, False}
 
 
 @pytest.mark.parametrize("shares", [(), (0.2, 0.1), (0.0,), (0.95,)])
