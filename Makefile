@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers bench-stops bench-kinds \
+.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers bench-stops bench-kinds bench-bayes-factors \
 	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-large bench-learner bench-load \
 	bench-reliability bench-pages bench-flags \
 	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots pictures reference site clean
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-paper  ranks and accuracies in the settings of the LORE paper"
 	@echo "make bench-answers  answers needed, ranks found and stopping (hours; restartable)"
 	@echo "make bench-stops  where studies stop in worlds that look like life (hours; restartable)"
+	@echo "make bench-bayes-factors  calibration of the Bayes factor of a further dimension (restartable)"
 	@echo "make bench-kinds  trials and seconds that each kind of question takes (hours; restartable)"
 	@echo "make bench-materials  Fisher and random selection on human answers (restartable)"
 	@echo "make bench-forecast  how often the forecast range is right (restartable)"
@@ -174,7 +175,7 @@ bench-fit: .venv-bench/.installed
 	$(BENCH)/python -m benchmarks.speed.fit
 
 bench-paper: .venv/.installed
-	$(BIN)/python -m benchmarks.paper
+	$(BIN)/python -m benchmarks.peers.paper
 
 # One BLAS thread per process: the runs themselves use all cores.
 bench-answers: .venv/.installed
@@ -183,6 +184,9 @@ bench-answers: .venv/.installed
 # STOPS selects: make bench-stops STOPS="--only circle --seeds 4"
 bench-stops: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stops $(STOPS)
+
+bench-bayes-factors: .venv/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bayes_factors
 
 bench-kinds: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.kinds
@@ -198,10 +202,10 @@ calibrate-forecast: .venv/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.forecast --calibrate
 
 bench-salmon: .venv-salmon/.installed
-	.venv-salmon/bin/python -m benchmarks.salmon
+	.venv-salmon/bin/python -m benchmarks.peers.salmon
 
 bench-compare: .venv-bench/.installed
-	$(BENCH)/python -m benchmarks.comparison
+	$(BENCH)/python -m benchmarks.peers.comparison
 
 bench-load: .venv/.installed
 	$(BIN)/python -m benchmarks.load.load

@@ -73,7 +73,9 @@ function fillPage(page) {
 function sideBySide(charts, chart) {
   const { top } = chart.getBoundingClientRect();
   const pair = chart.closest(".pair, .halves");
-  return charts.filter((one) => one === chart || (pair && one.closest(".pair, .halves") === pair && Math.abs(one.getBoundingClientRect().top - top) < 60));
+  const beside = (other) =>
+    other.closest(".pair, .halves") === pair && Math.abs(other.getBoundingClientRect().top - top) < 60;
+  return charts.filter((other) => other === chart || (pair && beside(other)));
 }
 
 // Lays the page out as on paper; `draw` redraws the charts at their new sizes.

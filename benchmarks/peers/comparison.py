@@ -13,7 +13,7 @@ from lore_active.simulation.baselines import METHODS
 from server.comparison import drawing
 from server.comparison.run import FoldResult, Result, compare, verdict
 
-STORE = Path(__file__).parent.parent / "build" / "comparing.jsonl"
+STORE = Path(__file__).parents[2] / "build" / "comparing.jsonl"
 SEED = 7000
 # Held-out accuracy in % and rank on Materials in the LORE paper.
 PAPER = {

@@ -1,0 +1,1 @@
+"""Benchmarks beside other implementations: the settings of the LORE paper, Salmon, cblearn."""
