@@ -1,4 +1,5 @@
-"""The command as its user runs it: a process, its output and its exit code."""
+"""The command as its user runs it: its output and its exit code; where these depend on it, as a
+process of its own."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ import pytest
 
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from server.cli.main import COMMANDS
+from tests.support.commands import completed as run
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 
 
-def run(*arguments):
+def run_alone(*arguments):
     return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
 
 
@@ -30,7 +32,7 @@ def answers(tmp_path_factory):
 
 
 def test_json_has_the_documented_keys_and_nothing_else_on_stdout(answers):
-    output = run("fit", answers, "--json")
+    output = run_alone("fit", answers, "--json")
     assert output.returncode == 0, output.stderr
     result = json.loads(output.stdout)
     assert set(result) == {
@@ -133,15 +135,15 @@ def test_bad_input_is_one_sentence_and_exit_2(tmp_path, text, extra, parts):
 
 def test_an_output_folder_that_cannot_be_made(answers, tmp_path):
     (tmp_path / "taken").write_text("")
-    output = run("fit", answers, "--out", tmp_path / "taken" / "inside")
+    output = run_alone("fit", answers, "--out", tmp_path / "taken" / "inside")
     assert output.returncode == 2
     assert "taken" in output.stderr
     assert "Traceback" not in output.stderr
 
 
 def test_version_and_help():
-    assert run("--version").stdout.startswith("lore-active, version ")
-    assert "fit" in run("--help").stdout
+    assert run_alone("--version").stdout.startswith("lore-active, version ")
+    assert "fit" in run_alone("--help").stdout
 
 
 def test_simulate_prints_a_line_per_audit_and_a_summary():
@@ -167,14 +169,14 @@ def test_simulate_on_a_pool(answers):
 
 
 def test_simulate_repeats_itself():
-    def ranks():
+    def ranks(run):
         output = run("simulate", "--items", 12, "--answers", 80, "--lapse", 0.1, "--json")
         return [
             (json.loads(line)["answers"], json.loads(line)["accuracy"])
             for line in output.stdout.splitlines()
         ]
 
-    assert ranks() == ranks()
+    assert ranks(run) == ranks(run) == ranks(run_alone)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import json
 import re
 import shutil
 import sqlite3
-import subprocess
 import threading
 from contextlib import closing
 
 import numpy as np
 import pytest
 
-from benchmarks.server import COMMAND, Serving, wait_until
+from benchmarks.server import Serving, wait_until
 from server.clock import now
 from server.collection.controls import Control
 from server.processes.bots import run_bots
@@ -22,6 +21,7 @@ from server.status.counting import CountsByGroup, Fates, answer_counts, fate
 from server.store import models, summaries
 from server.study.loading import load
 from server.study.workspace import open_study
+from tests.support.commands import completed
 from tests.support.experimenter_client import PASSWORD, application, guarded_study, sign_in
 from tests.support.open_study import SIDE, Desk, Respondent, desk_fixture
 from tests.support.report_study import carried
@@ -270,9 +270,7 @@ audits = 60
 
 
 def lore_active(*arguments):
-    result = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
+    result = completed(*arguments)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -285,7 +283,7 @@ def ended(tmp_path_factory):
     rows = ["anchor,nearer,farther", *(f"word0{n},word0{n + 1},word0{n + 2}" for n in range(6))]
     (home / "more.csv").write_text("\n".join(rows) + "\n")
     lore_active("import", home / "more.csv", folder)
-    server, over = Serving(str(folder)), threading.Event()
+    server, over = Serving("--web", "1", str(folder)), threading.Event()
     bots = threading.Thread(
         target=run_bots, args=(load(folder), server.address(), 4, 1, 0.05, over)
     )

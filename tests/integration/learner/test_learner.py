@@ -114,7 +114,7 @@ def test_questions_about_one_dimension_more_until_the_rank_is_clear():
 
     def wide_share():
         noting.widths.clear()
-        for _ in range(200):
+        for _ in range(100):
             learner.ask(1, pending=[])
         rank = learner.model.acquisition.embedding.shape[1]
         assert set(noting.widths) == {rank, rank + 1}

@@ -18,6 +18,7 @@ from server.collection.controls import Control
 from server.processes.bots import run_bots
 from server.study.loading import load
 from server.study.workspace import open_study
+from tests.support.commands import run
 from tests.support.kinds import KINDS
 from tests.support.live_server import write_study
 
@@ -114,7 +115,7 @@ def test_twenty_bots_kills_exclusions_and_a_pause_replay_without_a_mismatch(tmp_
 def test_bots_and_kills_replay_without_a_mismatch_with_every_kind(tmp_path, label):
     settings = KINDS[label] + TOML.replace("practice = 0", "practice = 1")
     folder = write_study(tmp_path / "words", settings, items=8)
-    server, over = Serving(str(folder)), threading.Event()
+    server, over = Serving("--web", "1", str(folder)), threading.Event()
     try:
         bots = threading.Thread(
             target=run_bots, args=(load(folder), server.address(), FEW_BOTS, 1, 0.1, over)
@@ -149,6 +150,6 @@ def test_bots_and_kills_replay_without_a_mismatch_with_every_kind(tmp_path, labe
     ).fetchone()
     watch.close()
     assert known[0] >= 4 and known[1] >= 0.7 * known[0]
-    found = json.loads(lore_active("replay", folder, "--verify", "--json"))
+    found = json.loads(run("replay", folder, "--verify", "--json"))
     assert found["mismatches"] == [] and found["fingerprint_match"] is True
     assert found["models_checked"] >= 2 and found["questions_checked"] > 10

@@ -62,7 +62,7 @@ def test_it_serves_pages_from_elsewhere(unpacked, tmp_path, monkeypatch):
         check=True,
     )
     assert result.stdout.startswith(str(unpacked)), "the wheel itself must be what is tried"
-    server = Serving(str(folder))
+    server = Serving("--web", "1", str(folder))
     try:
         browser = Browser(server.address(), threading.Event())
         html = browser.get("/s/words/")

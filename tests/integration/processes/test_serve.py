@@ -32,7 +32,7 @@ def serving():
     started: list[Serving] = []
 
     def start(*arguments):
-        started.append(Serving(*arguments))
+        started.append(Serving("--web", "1", *arguments))
         return started[-1]
 
     yield start
@@ -43,7 +43,7 @@ def serving():
 def refused(folder):
     """What a server that will not start says about it."""
     result = subprocess.run(
-        [*COMMAND, "serve", "--port", "0", str(folder)],
+        [*COMMAND, "serve", "--web", "1", "--port", "0", str(folder)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -55,8 +55,9 @@ def refused(folder):
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
 def test_killing_web_worker_or_both_under_load_loses_nothing(disk_path):
     folder = write_study(disk_path / "words", TOML)
-    damage = kill_cycles(folder, cycles=20, clients=8)
-    assert damage.kills >= 20
+    # Three of each kind; `make bench-reliability` has hundreds.
+    damage = kill_cycles(folder, cycles=9, clients=8)
+    assert damage.kills >= 9
     assert damage.acknowledged > 100
     assert (damage.lost, damage.doubled, damage.refused) == (0, 0, 0)
     assert damage.integrity == "ok"

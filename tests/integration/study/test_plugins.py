@@ -138,7 +138,7 @@ def run(*arguments, code=0):
 def test_toys_are_known_from_study_toml_to_erasure(toys, tmp_path):
     folder = write_study(tmp_path / "words", STUDY, items=8)
     run("check", folder)
-    server = Serving(str(folder))
+    server = Serving("--web", "1", str(folder))
     stop = threading.Event()
     try:
         client = Client(server.address(), "words", "p1", stop, pause=0.05)

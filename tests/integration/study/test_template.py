@@ -26,14 +26,15 @@ from server.study.loading import check, load
 from server.study.parsing import all_keys, read, rule_of
 from server.study.samples import colours
 from server.study.samples.template import study_toml, write_study
+from tests.support.commands import completed as run
 from tests.support.study_folders import small_study
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 MANUAL = Path(__file__).parents[3] / "docs" / "study.md"
 
 
-def run(*arguments, **more):
-    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, **more)
+def run_alone(*arguments):
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
 
 
 def rows_of_the_manual():
@@ -153,7 +154,7 @@ def test_a_colour_outside_the_gamut_is_refused():
 
 
 def test_new_writes_a_study_and_shows_its_password_once(tmp_path):
-    output = run("new", tmp_path / "mine", "--demo", "colours", "--seed", 11)
+    output = run_alone("new", tmp_path / "mine", "--demo", "colours", "--seed", 11)
     assert output.returncode == 0, output.stderr
     password = re.search(r"only once\):  (\S+)", output.stdout)[1]
     assert verify(tmp_path / "mine", password)
