@@ -48,7 +48,7 @@ export function draw(place, { values, items, chosen, label, height, filled = fal
   if (svg.empty()) {
     place.replaceChildren();
     svg = d3.select(place).append("svg").attr("class", "line");
-    for (const layer of ["scale", "ellipses", ...LAYERS]) svg.append("g").attr("class", layer);
+    for (const layer of ["scale", ...LAYERS]) svg.append("g").attr("class", layer);
   }
   svg.attr("viewBox", `0 0 ${width} ${all}`).attr("width", width).attr("height", all);
   scale(svg.select(".scale"), x, width, base, label);

@@ -5,8 +5,8 @@ import { called } from "./format.js";
 const SVG = "http://www.w3.org/2000/svg";
 const at = (row) => `translate(${row.x},${row.y})`;
 const beside = (row) => `translate(${row.x + (row.offset ?? row.aside)[0]},${row.y + (row.offset ?? row.aside)[1]})`;
-// From bottom to top. Screen readers get an item's full name; the visible one may be cut.
-export const LAYERS = ["names", "pins", "marks"];
+// From bottom to top: ellipses above images, which are often larger. Screen readers get an item's full name; the visible one may be cut.
+export const LAYERS = ["names", "ellipses", "pins", "marks"];
 
 // `rows`: `{ i, item, x, y, box, aside, offset, end }` each; `offset` is the position of the label's centre relative to
 // the mark (none: there is no room, and it is shown at `aside` while its mark is pointed at), `end` where its leader ends.

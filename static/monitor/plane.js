@@ -122,7 +122,7 @@ export function draw(place, { data, points, items, a, b, principal, chosen, poin
   if (svg.empty()) {
     place.replaceChildren();
     svg = d3.select(place).append("svg").attr("class", "plane");
-    for (const layer of ["scale", "cross", "near", "ellipses", ...LAYERS]) svg.append("g").attr("class", layer);
+    for (const layer of ["scale", "cross", "near", ...LAYERS]) svg.append("g").attr("class", layer);
   }
   const size = `0 0 ${width} ${height}`;
   if (svg.attr("viewBox") !== size) zoomable(svg, width, height, again);
@@ -142,7 +142,7 @@ export function draw(place, { data, points, items, a, b, principal, chosen, poin
   visible.forEach((row, n) => Object.assign(row, { box: boxes[n], aside: [(row.x + boxes[n].w + 10 > width ? -1 : 1) * (boxes[n].w / 2 + 6), 0], offset: offsets[n], end: offsets[n] && leader(offsets[n], boxes[n].w, boxes[n].h) }));
   move(svg.select(".ellipses").selectAll("ellipse").data(rows.filter((row) => row.shape && shown.has(row.i)), (row) => row.i)
     .join((enter) => enter.append("ellipse").attr("transform", (row) => `translate(${row.x},${row.y})`))
-    .classed("chosen", (row) => row.i === chosen))
+    .classed("chosen", (row) => row.i === chosen).classed("pointed", (row) => row.i === pointed))
     .attr("rx", (row) => row.shape.long * unit).attr("ry", (row) => row.shape.short * unit)
     .attr("transform", (row) => `translate(${row.x},${row.y}) rotate(${-row.shape.angle})`);
   const drawn = drawMarks(svg, visible, { chosen, pointed, move });

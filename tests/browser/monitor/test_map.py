@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import shutil
 import struct
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from lore_active.simulation.observers import ObserverNoise, gaussian_space
@@ -194,6 +196,7 @@ def test_uncertainty_is_shown_of_what_is_pointed_at_chosen_or_all(chromium, serv
     expect(ellipses).to_have_count(0)
     page.locator("svg.map .item").nth(4).hover()
     expect(ellipses).to_have_count(1)
+    assert_seen_on_images(page)
     page.mouse.move(5, 5)
     expect(ellipses).to_have_count(0)
     page.locator("#item").select_option("7")
@@ -212,6 +215,41 @@ def test_uncertainty_is_shown_of_what_is_pointed_at_chosen_or_all(chromium, serv
     # The ellipses need room, so the map is drawn smaller; so are its images, instead of far away.
     assert mean_shift(page) <= 0.5
     page.context.close()
+
+
+# Points of the ellipse that is shown, each with whether an image is below it.
+OUTLINE = """() => { const one = document.querySelector('svg.map ellipse');
+  const [length, to] = [one.getTotalLength(), one.getScreenCTM()];
+  const image = ({ x, y }) =>
+    document.elementsFromPoint(x, y).some((at) => at.nodeName === 'image');
+  return Array.from({ length: 60 }, (_, n) => one.getPointAtLength((n * length) / 60))
+    .map((point) => point.matrixTransform(to)).map((point) => [point.x, point.y, image(point)]);
+}"""
+
+
+# Waits for a drawing that was requested before.
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def assert_seen_on_images(page):
+    """The outline of an ellipse that crosses images changes most of the pixels there."""
+    for item in page.locator("svg.map .item").all():
+        item.hover()
+        page.evaluate(DRAWN)
+        points = [(round(x), round(y)) for x, y, image in page.evaluate(OUTLINE) if image]
+        if len(points) >= 10:
+            break
+    assert len(points) >= 10
+    with_ellipse = pixels(page)
+    page.evaluate("() => { document.querySelector('svg.map ellipse').style.display = 'none' }")
+    without = pixels(page)
+    page.evaluate("() => { document.querySelector('svg.map ellipse').style.display = '' }")
+    changes = [np.abs(with_ellipse[y, x] - without[y, x]).max() for x, y in points]
+    assert np.mean(np.array(changes) > 25) > 0.5
+
+
+def pixels(page):
+    return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB")).astype(int)
 
 
 def mean_shift(page):
