@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 
 from flask import Flask
 from flask.testing import FlaskClient
+from pytest import MonkeyPatch
 
 from server.app import create_app
-from server.auth.passwords import FILE, set_password
+from server.auth import passwords
+from server.auth.passwords import FILE
 from tests.support.live_server import write_study
 
 PASSWORD = "correct horse battery"
@@ -28,9 +30,11 @@ def guarded_study(folder: Path, toml: str = "", items: int = 12, password: str =
 
 @cache
 def _hashed(password: str) -> str:
-    """The password's file; hashing takes long by design, so it is done once."""
-    with TemporaryDirectory() as home:
-        set_password(Path(home), password)
+    """The password's file; hashing takes long by design: it is done once, at the lowest cost that
+    is accepted, since each sign-in takes as long."""
+    with TemporaryDirectory() as home, MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "COST", passwords.MIN_COST // passwords.BLOCK)
+        passwords.set_password(Path(home), password)
         return (Path(home) / FILE).read_text()
 
 

@@ -121,7 +121,7 @@ def test_questions_about_one_dimension_more_until_the_rank_is_clear():
         return noting.widths.count(rank + 1) / len(noting.widths)
 
     assert 0.35 < wide_share() < 0.65
-    learner, _ = study(answers=900, selector=noting)
+    learner, _ = study(answers=900, selector=noting, stopping=stopping_rule("rank_settled"))
     assert learner.decision.settled
     assert 0.01 < wide_share() < 0.25
 

@@ -110,6 +110,9 @@ def test_signing_in_reveals_no_study_names_by_message_or_duration(tmp_path, cloc
         guarded_study(tmp_path / "more", password="another horse"),
         write_study(tmp_path / "shut"),
     ]
+    # At today's cost, as every password that is set now.
+    set_password(folders[0], PASSWORD)
+    set_password(folders[1], "another horse")
     app = create_app(folders, clock)
     hashes, real = [], hashlib.scrypt
 
