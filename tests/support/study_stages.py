@@ -125,6 +125,8 @@ def no_longer_settled(folder: Path) -> Desk:
     # In the end there are fewer answers than the rule asks for at least.
     for number in range(1, study.participants):
         study.desk.control.exclude("Ada", number, "another language")
+        if (study.participants - number) * 24 >= 140:
+            continue
         desk = study.finished()
         if study.stage != "settled":
             break
