@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers bench-stops bench-kinds bench-bayes-factors \
+.PHONY: help demo check test test-compare test-salmon test-cpus qemu kernels lint bench bench-fit bench-paper bench-answers bench-stops bench-kinds bench-kinds-speed bench-bayes-factors \
 	bench-materials bench-forecast calibrate-forecast bench-salmon bench-compare bench-large bench-learner bench-load \
 	bench-reliability bench-pages bench-flags \
 	bench-monitor bench-portability bench-replay bench-report chromium html-validate screenshots pictures reference site clean
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-stops  where studies stop in worlds that look like life (hours; restartable)"
 	@echo "make bench-bayes-factors  calibration of the Bayes factor of a further dimension (restartable)"
 	@echo "make bench-kinds  trials and seconds that each kind of question takes (hours; restartable)"
+	@echo "make bench-kinds-speed  refits, audits and selections by kind of question"
 	@echo "make bench-materials  Fisher and random selection on human answers (restartable)"
 	@echo "make bench-forecast  how often the forecast range is right (restartable)"
 	@echo "make calibrate-forecast  calibrate the forecast (after a change of the stopping rule)"
@@ -234,6 +235,9 @@ bench-portability: .venv/.installed
 
 bench-large: .venv/.installed
 	$(BIN)/python -m benchmarks.speed.large
+
+bench-kinds-speed: .venv/.installed
+	$(BIN)/python -m benchmarks.speed.kinds
 
 bench-learner: .venv/.installed
 	$(BIN)/python -m benchmarks.speed.learner

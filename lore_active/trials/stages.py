@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 
 from lore_active.data.triplets import Triplets
 from lore_active.embedding.pairs import Pairs, as_pairs
+from lore_active.jit import kernel
 from lore_active.types import Floats, Indices
 
 # Sums over the orders of so many picks are exact. With more, each is compared with all unpicked
 # pairs by itself, as if the others had not been there (a composite likelihood).
 MAX_UNORDERED = 5
+# Fills the rows of a table of stages; smaller than the key of any pair.
+NO_PAIR = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,49 +73,98 @@ def as_stages(triplets: Triplets) -> Stages:
     far = _pair_key(triplets.anchor, triplets.farther, items)
     order = np.lexsort((far, near, trial))
     trial, near, far = trial[order], near[order], far[order]
-    new = np.ones(len(near), dtype=bool)
-    new[1:] = (trial[1:] != trial[:-1]) | (near[1:] != near[:-1])
-    bounds = np.append(np.flatnonzero(new), len(near))
-    # Stages by their pairs: (picked …), (unpicked …); their number of occurrences.
-    stages: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-    chosen: dict[tuple[int, ...], list[int]] = {}
-    last, times = -1, 1
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if trial[begin] != last:
-            _count(chosen, stages, times)
-            chosen, last = {}, int(trial[begin])
-        unpicked = tuple(dict.fromkeys(far[begin:end].tolist()))
-        times = (end - begin) // len(unpicked)
-        chosen.setdefault(unpicked, []).append(int(near[begin]))
-    _count(chosen, stages, times)
-    listed = sorted(stages)
-    sizes = [len(picked) + len(other) for picked, other in listed]
-    members = np.array(
-        [pair for picked, other in listed for pair in (*picked, *other)], dtype=np.int64
+    # A block of comparisons has the same nearer pair; its farther pairs may be repeated.
+    block = np.flatnonzero(_changed(trial, near))
+    other = np.flatnonzero(_changed(trial, near, far))
+    ends = np.append(np.searchsorted(other, block), len(other))
+    times = np.diff(np.append(block, len(trial))) // np.diff(ends)
+    width = MAX_UNORDERED + int(np.diff(ends).max())
+    table = np.full((len(block), width), NO_PAIR)
+    sizes = np.zeros((len(block), 2), dtype=np.int64)
+    counts = np.zeros(len(block), dtype=np.int64)
+    filled = _fill_stages(
+        *(trial[block], near[block], far[other], ends, times, table, sizes, counts)
     )
-    keys, member = np.unique(members, return_inverse=True)
+    # Shorter lists of pairs come before longer ones that begin with them.
+    order = np.lexsort(table[:filled].T[::-1])
+    table, sizes, counts = table[order], sizes[order], counts[order]
+    first = np.flatnonzero(_changed(*table.T))
+    members = table[first]
+    keys, member = np.unique(members[members != NO_PAIR], return_inverse=True)
     return Stages(
         pairs=as_pairs(triplets),
         first=(keys // items).astype(np.int32),
         second=(keys % items).astype(np.int32),
-        start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
+        start=np.concatenate([[0], np.cumsum(sizes[first].sum(axis=1))]).astype(np.int32),
         member=member.astype(np.int32),
-        picked=np.array([len(picked) for picked, _ in listed], dtype=np.int32),
-        weight=np.array([stages[stage] for stage in listed], dtype=np.float64) / len(triplets),
+        picked=sizes[first, 0].astype(np.int32),
+        weight=np.add.reduceat(counts, first).astype(np.float64) / len(triplets),
         count=len(triplets),
     )
 
 
-def _count(
-    chosen: dict[tuple[int, ...], list[int]],
-    stages: dict[tuple[tuple[int, ...], tuple[int, ...]], int],
-    times: int,
-) -> None:
-    """Count the stages of a trial so many times, given its picked pairs by those left unpicked."""
-    for unpicked, near in chosen.items():
-        together = [tuple(near)] if len(near) <= MAX_UNORDERED else [(pair,) for pair in near]
-        for picked in together:
-            stages[picked, unpicked] = stages.get((picked, unpicked), 0) + times
+def _changed(*columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows differ from the row before."""
+    new = np.ones(len(columns[0]), dtype=bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return new
+
+
+@kernel
+def _fill_stages(
+    trial: NDArray[np.int64],
+    near: NDArray[np.int64],
+    far: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    times: NDArray[np.int64],
+    table: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """Make stages of blocks: those of a trial with the same farther pairs are one stage.
+
+    Block b has the nearer pair `near[b]` and the farther pairs `far[ends[b]:ends[b + 1]]`. Each
+    stage is a row of `table`: first its picked pairs, then, from column MAX_UNORDERED on, the
+    others. `sizes` are their numbers, `counts` how often the stage occurred. Returns the number of
+    stages.
+    """
+    count = near.shape[0]
+    together = np.empty(count, dtype=np.int64)
+    done = np.zeros(count, dtype=np.bool_)
+    filled = 0
+    begin = 0
+    while begin < count:
+        end = begin + 1
+        while end < count and trial[end] == trial[begin]:
+            end += 1
+        for b in range(begin, end):
+            if done[b]:
+                continue
+            size = ends[b + 1] - ends[b]
+            found = 0
+            for c in range(b, end):
+                same = not done[c] and ends[c + 1] - ends[c] == size
+                for m in range(size if same else 0):
+                    if far[ends[c] + m] != far[ends[b] + m]:
+                        same = False
+                        break
+                if same:
+                    together[found] = c
+                    done[c] = True
+                    found += 1
+            # Too many for exact sums are compared with the others one by one.
+            picked = found if found <= MAX_UNORDERED else 1
+            for group in range(found // picked):
+                for m in range(picked):
+                    table[filled, m] = near[together[group * picked + m]]
+                for m in range(size):
+                    table[filled, MAX_UNORDERED + m] = far[ends[b] + m]
+                sizes[filled, 0] = picked
+                sizes[filled, 1] = size
+                counts[filled] = times[end - 1]
+                filled += 1
+        begin = end
+    return filled
 
 
 def _pair_key(a: Indices, b: Indices, items: int) -> NDArray[np.int64]:

@@ -205,3 +205,42 @@ def test_covariance_of_one_stage_trials_is_that_of_triplets():
         for answers in (as_trials(triplets), as_stages(triplets))
     ]
     assert fits[0][1] == pytest.approx(fits[1][1], rel=1e-6)
+
+
+def plain_stages(triplets):
+    """Stages of answers in plain Python: lists of (picked pairs, other pairs), with their counts."""
+    by_trial = {}
+    columns = (triplets.trial, triplets.anchor, triplets.nearer, triplets.farther)
+    for trial, a, i, j in zip(*(column.tolist() for column in columns), strict=True):
+        near, far = (tuple(sorted(pair)) for pair in ((a, i), (a, j)))
+        by_trial.setdefault(trial, {}).setdefault(near, []).append(far)
+    counted = {}
+    for blocks in by_trial.values():
+        together = {}
+        for near in sorted(blocks):
+            others = tuple(sorted(set(blocks[near])))
+            together.setdefault(others, []).append(near)
+            times = len(blocks[near]) // len(others)
+        for others, picked in together.items():
+            groups = [tuple(picked)] if len(picked) <= 5 else [(pair,) for pair in picked]
+            for group in groups:
+                counted[group, others] = counted.get((group, others), 0) + times
+    return sorted(counted.items())
+
+
+@pytest.mark.parametrize("label", [*LABELS, "choose-6-of-8"])
+def test_stages_are_those_of_plain_python(label):
+    _, triplets = trials(kind(label), 60)
+    # Some trials are repeated, and the order of answers does not matter.
+    rng = np.random.default_rng(3)
+    again = np.flatnonzero(np.isin(triplets.trial, [4, 9]))
+    shuffled = triplets.take(rng.permutation(np.append(np.arange(len(triplets)), again)))
+    stages, expected = as_stages(shuffled), plain_stages(shuffled)
+    pairs = list(zip(stages.first.tolist(), stages.second.tolist(), strict=True))
+    found = []
+    for s, picked in enumerate(stages.picked.tolist()):
+        listed = [pairs[m] for m in stages.member[stages.start[s] : stages.start[s + 1]]]
+        found.append((tuple(listed[:picked]), tuple(listed[picked:])))
+    assert found == [stage for stage, _ in expected]
+    weights = np.array([count for _, count in expected]) / len(shuffled)
+    assert (stages.weight == weights).all()
