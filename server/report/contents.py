@@ -49,7 +49,7 @@ def contents(report: ReportData, items: Shown, with_names: bool) -> dict[str, An
         "summary": _summary(report),
         "stopping_title": {
             "rule": "Why did it stop?",
-            "simulated": "Why did it stop?",
+            "simulated": "Why did the rehearsal stop?",
             "hand": "Was it settled?",
             "budget": "Was it settled?",
         }.get(end.how, "Should we stop?"),
