@@ -208,7 +208,7 @@ def test_covariance_of_one_stage_trials_is_that_of_triplets():
 
 
 def plain_stages(triplets):
-    """Stages of answers in plain Python: lists of (picked pairs, other pairs), with their counts."""
+    """Stages of answers, (picked pairs, other pairs), with their counts, in plain Python."""
     by_trial = {}
     columns = (triplets.trial, triplets.anchor, triplets.nearer, triplets.farther)
     for trial, a, i, j in zip(*(column.tolist() for column in columns), strict=True):
