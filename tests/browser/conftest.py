@@ -19,6 +19,8 @@ FEATURES_OFF = (
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect"),
     *("OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
     *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"),
+    # A process kept ready for the next page: a test's window has a single one.
+    "SpareRendererForSitePerProcess",
 )
 FLAGS = [
     f"--disable-features={','.join(FEATURES_OFF)}",

@@ -71,8 +71,15 @@ def test_there_is_something_to_try():
     assert GOLDEN
 
 
-def test_the_study_verifies_as_it_is_and_after_migration(folder):
+@pytest.fixture(scope="module")
+def counts():
+    """Counts of each study as the earlier version left it, once it has been verified."""
+    return {}
+
+
+def test_the_study_verifies_as_it_is_and_after_migration(folder, golden, counts):
     before = verified(folder)
+    counts[golden.name] = before["counts"]
     _, database = open_study(folder, lambda: 2_000_000_000_000)
     database.close()
     after = verified(folder)
@@ -88,16 +95,16 @@ def test_its_hash_chain_is_complete_and_records_the_schema_change(folder, golden
         assert set(found.periods[1:]) == {"schema"}
 
 
-def test_bots_that_were_not_marked_then_are_not_marked_now(folder, golden):
+def test_bots_that_were_not_marked_then_are_not_marked_now(folder, golden, counts):
     _, bots = whole(folder)
-    counts = verified(folder)["counts"]
+    found = counts.get(golden.name) or verified(folder)["counts"]
     if golden.name == UNMARKED:
         assert bots == []
-        assert (counts["simulated"], counts["simulated_left_out"]) == (0, 0)
-        assert counts["answers"] == 24 * (PARTICIPANTS - 1) + 9
+        assert (found["simulated"], found["simulated_left_out"]) == (0, 0)
+        assert found["answers"] == 24 * (PARTICIPANTS - 1) + 9
     else:
         assert bots == [*range(1, BOTS + 1)]
-        assert (counts["simulated"], counts["simulated_left_out"]) == (0, 24 * BOTS)
+        assert (found["simulated"], found["simulated_left_out"]) == (0, 24 * BOTS)
 
 
 @pytest.fixture

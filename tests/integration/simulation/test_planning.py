@@ -18,6 +18,7 @@ from lore_active.simulation.cost import money, money_range
 from lore_active.simulation.planning import PlanConfig, Run, plan, plan_row
 from server.cli.main import main
 from server.study.config import Pay
+from tests.support.commands import completed
 from tests.support.live_server import write_study
 from tests.support.open_study import Desk, Respondent
 
@@ -197,8 +198,9 @@ def test_progress_is_for_terminals_and_rows_are_for_standard_output():
     assert b"simulated study 0 of 4" in said
     assert re.search(rb"simulated study 3 of 4, about .+ left", said)
     # Nor is anything else when it is one process that computes.
-    result = subprocess.run([command, *arguments, "--jobs", "1"], capture_output=True, check=True)
-    assert (result.stdout.decode().splitlines(), result.stderr) == (rows, b"")
+    result = completed(*arguments, "--jobs", "1")
+    assert result.returncode == 0
+    assert (result.stdout.splitlines(), result.stderr) == (rows, "")
 
 
 def _read(terminal):

@@ -13,6 +13,7 @@ import pytest
 
 from lore_active.simulation.observers import gaussian_space, simulated_answers
 from lore_active.simulation.planning import COMPARED, SHARES
+from tests.support.commands import completed
 
 COMMAND = str(Path(sys.executable).with_name("lore-active"))
 SIMULATE = ("simulate", "--items", 8, "--rank", 1, "--answers", 60, "--no-stop", "--json")
@@ -39,7 +40,7 @@ def on_two_cores():
 def test_a_sweep_gives_what_each_study_gives_alone(on_two_cores):
     *ends, total = on_two_cores
     assert [end["seed"] for end in ends] == [3, 4, 5]
-    alone = lines(run(*SIMULATE, "--seed", 5))[-1]
+    alone = lines(completed(*SIMULATE, "--seed", 5))[-1]
     assert without_seconds(ends[2]) == {"seed": 5, **without_seconds(alone)}
     assert (total["sweep"], total["studies"]) == (True, 3)
     assert total["right"] <= total["stopped"] <= 3
@@ -85,7 +86,8 @@ def test_a_cluster_of_two_workers_gives_the_same(on_two_cores, cluster):
 
 def test_a_plan_on_a_cluster_is_the_same_plan(cluster):
     plan = ("plan", "--items", 4, "--ranks", "1", "--runs", 1, "--json")
-    here, there = lines(run(*plan)), lines(run(*plan, "--scheduler", cluster))
+    here = lines(completed(*plan, "--jobs", 1))
+    there = lines(run(*plan, "--scheduler", cluster))
     assert here == there
     # A row for each selector and each smallest dimension of interest.
     assert [record["runs"] for record in here[1:]] == [1] * len(COMPARED) * len(SHARES)
@@ -96,7 +98,7 @@ def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
     rows = simulated_answers(gaussian_space(8, 1, 1), 120, 2)
     np.savetxt(file, rows, fmt="%d", delimiter=",", header="anchor,nearer,farther", comments="")
     compare = ("compare", file, "--methods", "lore,lore-cv,soe", "--folds", 2, "--json")
-    found = [lines(run(*compare, *more))[0] for more in ((), ("--scheduler", cluster))]
+    found = [lines(completed(*compare))[0], lines(run(*compare, "--scheduler", cluster))[0]]
     for finding in found:
         for method in finding["methods"]:
             method.pop("seconds")
@@ -111,12 +113,24 @@ def test_methods_are_compared_side_by_side_as_one_by_one(tmp_path, cluster):
     [
         (("--scheduler", "tcp://127.0.0.1:1", "--seeds", 2), "cannot be reached"),
         (("--scheduler", "nonsense", "--seeds", 2), "cannot be reached"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_reached_is_said_in_one_sentence(arguments, sentence):
+    assert_refused(run(*SIMULATE, *arguments), sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
         (("--scheduler", "tcp://127.0.0.1:1", "--jobs", 2, "--seeds", 2), "--jobs is for this"),
         (("--jobs", 2), "require --seeds"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(arguments, sentence):
-    output = run(*SIMULATE, *arguments)
+    assert_refused(completed(*SIMULATE, *arguments), sentence)
+
+
+def assert_refused(output, sentence):
     assert output.returncode == 2
     assert sentence in output.stderr
     assert "Traceback" not in output.stderr
