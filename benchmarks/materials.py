@@ -163,12 +163,14 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
         f"All answers at once: the learner {share:.4f} (rank {estimate.rank}, λ = {estimate.lam}); "
         f"fixed λ, for comparison, {fixed}."
     )
-    page.text(
-        f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers reversed "
-        "at random; the test questions are unchanged. An embedding without dimensions, as "
-        "published while no rank is reported, predicts at chance level: 0.5."
-    )
-    compared(page, [one for one in runs if one["turned"]], NOISY_CHECKS)
+    noisy = [one for one in runs if one["turned"]]
+    if noisy:
+        page.text(
+            f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers reversed "
+            "at random; the test questions are unchanged. An embedding without dimensions, as "
+            "published while no rank is reported, predicts at chance level: 0.5."
+        )
+        compared(page, noisy, NOISY_CHECKS)
 
 
 def further_by_all() -> dict[int, float]:
@@ -233,7 +235,10 @@ def stops(runs: list[dict[str, Any]]) -> str:
         if one["selector"] == "fisher" and last["stopped_at"] is None:
             parts.append(f"not by {last['answers']:,} answers (rank {last['rank']})")
         elif one["selector"] == "fisher":
-            parts.append(f"rank {last['stopped_rank']} at {last['stopped_at']:,}")
+            at = last["stopped_at"]
+            shares = [share for count, _, share in one.get("statements", ()) if count == at]
+            ruled_out = f" ({100 * shares[0]:.0f} % or more ruled out)" if shares else ""
+            parts.append(f"rank {last['stopped_rank']} at {at:,}{ruled_out}")
     return "; ".join(parts)
 
 
@@ -241,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", choices=("fisher", "random"), help="only studies with it")
     parser.add_argument("--report", action="store_true", help="only write the page")
     chosen = parser.parse_args()
     page = Page("materials", "Active selection on human answers: Materials", "make bench-materials")
@@ -252,6 +258,7 @@ def main() -> None:
         for turned in (0.0, NOISY)
         for seed in range(FIRST_SEED, FIRST_SEED + chosen.seeds)
         for selector in ("fisher", "random")
+        if chosen.only in (None, selector)
     ]
     done = set(map(study_of, RUNS.load()))
     tasks = [one for one in wanted if one not in done]
