@@ -166,8 +166,8 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
     noisy = [one for one in runs if one["turned"]]
     if noisy:
         page.text(
-            f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers reversed "
-            "at random; the test questions are unchanged. An embedding without dimensions, as "
+            f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers "
+            "reversed at random; the test questions are unchanged. An embedding without dimensions, as "
             "published while no rank is reported, predicts at chance level: 0.5."
         )
         compared(page, noisy, NOISY_CHECKS)
