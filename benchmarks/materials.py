@@ -167,8 +167,8 @@ def report(page: Page, runs: list[dict[str, Any]]) -> None:
     if noisy:
         page.text(
             f"## Noisier people\n\nThe same with {100 * NOISY:.0f} % of the logged answers "
-            "reversed at random; the test questions are unchanged. An embedding without dimensions, as "
-            "published while no rank is reported, predicts at chance level: 0.5."
+            "reversed at random; the test questions are unchanged. An embedding without "
+            "dimensions, as published while no rank is reported, predicts at chance level: 0.5."
         )
         compared(page, noisy, NOISY_CHECKS)
 
