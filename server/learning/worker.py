@@ -27,8 +27,12 @@ from server.study.config import LoadedStudy
 MIN_READY, MAX_READY = 10, 1000
 # Of the participants, these many may want a question at the same moment; others come one by one.
 MAX_AT_ONCE = 100
-# Turns differ in length: the queue lasts for twice the longest of the last ones.
+# Turns differ in length: the queue lasts for twice the longest of the last ones, with the pause
+# after it.
 RESERVE, FORGET = 2.0, 0.9
+# Pause between turns while no more than answers has to be taken in: each turn is a commit, for
+# which participants wait.
+PAUSE_SECONDS = 0.1
 RATE_WINDOW_MS = 10_000
 
 
@@ -81,6 +85,11 @@ class Worker:
     def _resting(self) -> bool:
         """Whether audits have used their share of the time; the journal records when they ran."""
         return self.timer() < self._resting_until
+
+    @property
+    def published(self) -> bool:
+        """Whether the last turn published a model or questions, so that more may be due already."""
+        return bool(self.last.work or self.last.asked)
 
     # ---- working --------------------------------------------------------------------------------
 
@@ -142,7 +151,8 @@ class Worker:
         if state.status == "stopped" and not active:
             return 0
         rate = summaries.recent_answers(c, now - RATE_WINDOW_MS) / (RATE_WINDOW_MS / 1000)
-        wanted = min(active, MAX_AT_ONCE) + RESERVE * rate * self._cycle_seconds
+        seconds = self._cycle_seconds + PAUSE_SECONDS
+        wanted = min(active, MAX_AT_ONCE) + RESERVE * rate * seconds
         return int(min(MAX_READY, max(MIN_READY, wanted)))
 
     def _apply(self, step: Step, before: Step, deserted: bool) -> tuple[Outcome, Step]:
@@ -228,7 +238,11 @@ class Worker:
         leased = journal.out(c, step.at, step.up_to_question)
         pending = filter(self.learner.knows, leased)
         ready = [] if fresh else journal.ready(c)
-        return tuple(sorted({*pending, *ready})), max(0, step.asked - len(ready))
+        asked = max(0, step.asked - len(ready))
+        if step.asked > MAX_AT_ONCE and len(ready) * 2 >= step.asked:
+            # In a crowd a few are used up at every moment.
+            asked = 0
+        return tuple(sorted({*pending, *ready})), asked
 
     # ---- publishing -----------------------------------------------------------------------------
 

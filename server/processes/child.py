@@ -58,8 +58,10 @@ class Child:
             stdin=subprocess.PIPE,
             pass_fds=self.keep if os.name == "posix" else (),
             env={**os.environ, **QUIET, **self.environment},
-            # Only this process handles Ctrl-C, and ends the children in order.
-            start_new_session=True,
+            # Only this process handles Ctrl-C, and ends the children in order. They stay in its
+            # session: Linux shares processor time among sessions first (autogroups), and priorities
+            # count only within each.
+            process_group=0,
         )
         self.started = time.monotonic()
         self.hung = ""

@@ -45,6 +45,10 @@ def stop_signal() -> threading.Event:
     The supervisor holds the other end of standard input: however it dies, its children notice.
     """
     stop = set_by_signals()
+    if hasattr(signal, "SIGTTOU"):
+        # In a process group of its own, so that a terminal set to `tostop` would stop it when it
+        # writes to its log.
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 
     def watch() -> None:
         # Not by sys.stdin, whose lock this thread would hold when the process ends.

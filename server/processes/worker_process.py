@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from lore_active.errors import LoreError
 from lore_active.warmup import warm
 from server.clock import now
-from server.learning.worker import Worker
+from server.learning.worker import PAUSE_SECONDS, Worker
 from server.processes import logs
 from server.processes.lifetime import TOLD_WHY, stop_signal
 from server.store import heartbeat
@@ -27,7 +27,6 @@ from server.study.config import LoadedStudy
 from server.study.workspace import open_study
 
 logger = logging.getLogger(__name__)
-IDLE_SECONDS = 0.1
 BEAT_SECONDS = 2.0
 
 
@@ -112,8 +111,8 @@ def _work(study: LoadedStudy, database: Database, status: Heartbeat, stop: threa
             # Only now: the error that ended the last worker may end this one in its first turn.
             status.error = worker.error
             status.doing = "learning" if worked else "waiting"
-            if not worked:
-                stop.wait(IDLE_SECONDS)
+            if not worked or not worker.published:
+                stop.wait(PAUSE_SECONDS)
 
 
 def _message(error: Exception) -> str:

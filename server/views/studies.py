@@ -47,4 +47,5 @@ def find_study(name: str) -> Served:
     if served is None:
         abort(404)
     g.served = served
+    served.database.writer.let_go_first()
     return served

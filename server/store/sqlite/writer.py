@@ -40,6 +40,10 @@ REST_SECONDS = 0.008
 MAX_TOGETHER = 128
 # Imports are one long write. The server sets `patience` to what participants can wait.
 PATIENCE_SECONDS = 3600.0
+# While this process holds the database's lock, everybody waits for it, in other processes too. Each
+# statement gives the interpreter lock away; threads that make pages would take it, and the
+# transaction would last several times as long. So they let it go first, for at most this long.
+YIELD_SECONDS = 0.05
 
 
 @dataclass(eq=False)
@@ -77,6 +81,9 @@ class Writer:
         self._batch: list[_Request] = []
         self._newest = 0
         self._ended = False
+        # Not set while a transaction is under way.
+        self._idle = threading.Event()
+        self._idle.set()
         self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
         self._thread.start()
 
@@ -84,7 +91,9 @@ class Writer:
         """Run `work` and return its result once it is durably stored."""
         future = self.submit(work)
         try:
-            return future.result(self.patience)
+            result = future.result(self.patience)
+            self.let_go_first()
+            return result
         except TimeoutError:
             unstored = future.cancel()
             if future.done() and not unstored:
@@ -92,6 +101,11 @@ class Writer:
                 return future.result()
             detail = f"no response within {self.patience:g} s" + "; nothing was stored" * unstored
             raise WriterFailed.because(self.path, detail) from None
+
+    def let_go_first(self) -> None:
+        """Wait for the end of a transaction that is under way, which must not wait for others."""
+        if not self._idle.is_set():
+            self._idle.wait(YIELD_SECONDS)
 
     @property
     def recorder(self) -> Recorder:
@@ -154,16 +168,20 @@ class Writer:
         with self._changed:
             while not self._waiting and not self._ended:
                 self._changed.wait()
-            self._batch = list(islice(self._waiting, MAX_TOGETHER))
+            self._gather()
         if not self._batch:
             return False
         self.busy_since = time.monotonic()
-        self._commit(self._batch)
+        self._commit()
         crowded = len(self._batch) > 1
         self._dismiss()
         if crowded or self._waiting:
             time.sleep(REST_SECONDS)
         return True
+
+    def _gather(self) -> None:
+        """Take the requests that are waiting, in their order, into this batch."""
+        self._batch = list(islice(self._waiting, MAX_TOGETHER))
 
     def _dismiss(self) -> None:
         """Remove this batch, whose callers have been notified, from the queue."""
@@ -172,18 +190,25 @@ class Writer:
                 self._waiting.popleft()
             self._batch = []
 
-    def _commit(self, batch: list[_Request]) -> None:
+    def _commit(self) -> None:
         outcomes: list[tuple[_Request, Any, BaseException | None]] = []
         self.files.check_all()
         connection, recorder = self._ready()
         self._begin(connection)
-        if newest_answer(connection) < self._newest:
-            raise FileReplaced.because(self.path, "answers that had been stored are missing")
-        for request in batch:
-            if request.future.set_running_or_notify_cancel():
-                outcomes.append(self._run(connection, request))
-        recorder.append(self._clock())
-        newest = newest_answer(connection)
+        self._idle.clear()
+        try:
+            with self._changed:
+                # More may have come while others held the lock.
+                self._gather()
+            if newest_answer(connection) < self._newest:
+                raise FileReplaced.because(self.path, "answers that had been stored are missing")
+            for request in self._batch:
+                if request.future.set_running_or_notify_cancel():
+                    outcomes.append(self._run(connection, request))
+            recorder.append(self._clock())
+            newest = newest_answer(connection)
+        finally:
+            self._idle.set()
         connection.execute("COMMIT")
         self.files.check_all()
         self._newest = newest

@@ -223,6 +223,35 @@ def test_the_queue_follows_demand(desk):
     assert 30 <= ready <= 60
 
 
+def test_in_a_crowd_the_queue_is_refilled_once_half_of_it_is_used(tmp_path):
+    toml = "[budget]\nanswers = 100_000\n[session]\npractice = 0\n"
+    desk = Desk(tmp_path / "crowd", toml, items=80)
+    worker = desk.worker()
+    stages = [desk.new_participant() for _ in range(150)]
+    for stage in stages[:20]:
+        desk.answer(stage)
+
+    def ready():
+        sql = "SELECT count(*) FROM queries WHERE participant IS NULL AND withdrawn IS NULL"
+        return desk.rows(sql)[0][0]
+
+    worker.turn()
+    full, refills = ready(), 0
+    assert full > 100
+    for stage in stages[20:]:
+        desk.answer(stage)
+        before = ready()
+        worker.turn()
+        # Answers alone do not call for another turn at once.
+        assert worker.published == (ready() > before)
+        if worker.published:
+            refills += 1
+            assert before < 0.6 * full
+    # There is no model yet, which would replace the queue.
+    assert worker.last.version == 0
+    assert 1 <= refills <= 3
+
+
 def test_after_a_long_audit_the_answers_have_their_time_and_the_next_one_is_owed(desk):
     seconds = 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import threading
@@ -65,6 +66,21 @@ def test_killing_web_worker_or_both_under_load_loses_nothing(disk_path):
     database = sqlite3.connect(folder / "study.db")
     assert database.execute("SELECT restarts FROM heartbeat").fetchone()[0] >= 1
     database.close()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds children through /proc")
+def test_children_share_the_session_and_are_not_reached_by_ctrl_c(serving, tmp_path):
+    server = serving(str(write_study(tmp_path / "words", TOML)))
+    server.address()
+    here = server.process.pid
+    kinds = ("server.processes.web_process", "server.processes.worker_process")
+    for child in [pid for kind in kinds for pid in server.children(kind)]:
+        # Linux divides processor time by session first: in one of its own, the worker would get as
+        # much as the pages that participants wait for, whatever its priority.
+        assert os.getsid(child) == os.getsid(here)
+        assert os.getpgid(child) == child != os.getpgid(here)
+    (worker,) = server.children("server.processes.worker_process")
+    wait_until(lambda: os.getpriority(os.PRIO_PROCESS, worker) > 0)
 
 
 def test_a_second_server_of_the_same_study_is_refused(serving, tmp_path):

@@ -127,6 +127,54 @@ def test_a_locked_database_is_an_error_and_nothing_is_stored(database, monkeypat
     assert count_events(database) == 1
 
 
+def test_requests_that_come_while_others_hold_the_lock_share_the_next_commit(database):
+    other = sqlite3.connect(database.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    first = database.writer.submit(add_event("kept"))
+    while database.writer.busy_since is None:
+        pass
+    later = [database.writer.submit(add_event("kept")) for _ in range(5)]
+    (before,) = other.execute("SELECT count(*) FROM chain").fetchone()
+    other.execute("ROLLBACK")
+    for future in [first, *later]:
+        future.result(60)
+    assert count_events(database) == 6
+    # One record for each commit.
+    assert other.execute("SELECT count(*) FROM chain").fetchone()[0] == before + 1
+    other.close()
+
+
+def test_threads_let_a_transaction_go_first_and_do_not_wait_without_one(database, monkeypatch):
+    monkeypatch.setattr(module, "YIELD_SECONDS", 60.0)
+    begun, finish, waited = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(c):
+        begun.set()
+        assert finish.wait(60)
+
+    def wait():
+        database.writer.let_go_first()
+        waited.set()
+
+    future = database.writer.submit(slow)
+    assert begun.wait(60)
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert not waited.is_set()
+    finish.set()
+    thread.join(60)
+    assert waited.is_set()
+    future.result(60)
+
+    def fail(c):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        database.write(fail)
+    # Whatever became of the transaction, it is over.
+    database.writer.let_go_first()
+
+
 def test_a_full_disk_is_an_error_for_all_who_share_the_commit(database):
     pages = database.write(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     database.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone()[0])
