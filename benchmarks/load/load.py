@@ -1,13 +1,15 @@
 """Many participants at once over HTTP while the worker learns: how long does an answer take?
 
 With `--beside REVISION` an older commit is measured in the same run, in turns with this one: on a
-machine that others use as well, only such ratios mean something.
+machine that others use as well, only such ratios mean something. With `--results FILE` rows are
+kept there, and the page has those of earlier runs, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -158,7 +160,10 @@ def _fallbacks(database: sqlite3.Connection) -> float:
 
 @contextlib.contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """An older commit in a folder of its own, with its kernels compiled."""
+    """An older commit in a folder of its own, with its kernels compiled; or a folder with it."""
+    if Path(revision).is_dir():
+        yield Path(revision).resolve()
+        return
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "source"
         git = ["git", "-C", str(HERE), "worktree"]
@@ -169,6 +174,18 @@ def checked_out(revision: str) -> Iterator[Path]:
             yield folder
         finally:
             subprocess.run([*git, "remove", "--force", str(folder)], check=True)
+
+
+def short_name(source: Path) -> str:
+    """The commit that a folder has checked out."""
+    command = ["git", "-C", str(source), "rev-parse", "--short=7", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _cost(rows: list[list[str]], participants: str, version: str) -> float:
+    """Mean processor time per request of a version."""
+    place = HEADER.index("processor time per request, ms")
+    return float(np.mean([float(row[place]) for row in rows if row[:2] == [participants, version]]))
 
 
 def main() -> None:
@@ -183,6 +200,7 @@ def main() -> None:
         "--beside", metavar="REVISION", help="measure this commit as well, in turns"
     )
     parser.add_argument("--no-page", action="store_true", help="print only")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep rows, and add to them")
     chosen = parser.parse_args()
     page = Page("load", "Many participants at once", "make bench-load")
     page.text(
@@ -194,26 +212,34 @@ def main() -> None:
         "Behind: answers that the worker had not yet processed. Fallbacks: share of questions "
         "drawn at random because the queue was empty, since the beginning."
     )
-    rows, ratios = [], []
+    rows: list[list[str]] = []
+    kept: Path | None = chosen.results
+    if kept is not None and kept.exists():
+        rows = json.loads(kept.read_text())
     with contextlib.ExitStack() as stack:
         sources = {"this one": HERE}
         if chosen.beside:
-            sources = {chosen.beside: stack.enter_context(checked_out(chosen.beside)), **sources}
+            older = stack.enter_context(checked_out(chosen.beside))
+            sources = {short_name(older): older, **sources}
         for participants in chosen.participants:
-            costs: dict[str, list[float]] = {version: [] for version in sources}
             for _ in range(chosen.rounds):
                 for version, source in sources.items():
                     found = measure(source, participants, chosen.think, chosen.seconds, chosen.web)
-                    costs[version].append(found.cost)
                     rows.append(found.row(participants, version))
                     print(rows[-1], flush=True)
-            if chosen.beside:
-                before, now = (float(np.mean(costs[version])) for version in sources)
-                ratios.append(f"{now / before:.2f} with {participants} participants")
+                    if kept is not None:
+                        kept.write_text(json.dumps(rows))
+    rows.sort(key=lambda row: int(row[0]))
     page.table(HEADER, rows)
-    if ratios:
+    for older_one in sorted({row[1] for row in rows} - {"this one"}):
         page.text(
-            f"Processor time per request, compared with {chosen.beside}: {', '.join(ratios)}."
+            f"Processor time per request, compared with {older_one}: "
+            + ", ".join(
+                f"{_cost(rows, number, 'this one') / _cost(rows, number, older_one):.2f} with "
+                f"{number} participants"
+                for number in dict.fromkeys(row[0] for row in rows if row[1] == older_one)
+            )
+            + "."
         )
     if not chosen.no_page:
         page.write()

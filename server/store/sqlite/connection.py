@@ -18,6 +18,9 @@ PRAGMAS = {
     "synchronous": 2,  # FULL: an acknowledged commit survives a power failure
     "foreign_keys": 1,
     "journal_size_limit": 16 * 2**20,
+    # Pages of the log after which it is written into the database: about that size. Pages that were
+    # changed many times meanwhile, as most are in a crowd, are written once.
+    "wal_autocheckpoint": 4000,
     "secure_delete": 1,  # deleted data are overwritten
     "trusted_schema": 0,  # a study's file may be untrusted
     "temp_store": 2,  # MEMORY: no personal data in other files

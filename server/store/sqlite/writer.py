@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 # so writers retry often, and pause briefly after a commit if there are many requests. During the
 # pause more of them gather, which then share a commit: a commit costs as much as an answer.
 KNOCK_MS = 3
-REST_SECONDS = 0.008
+REST_SECONDS = 0.012
 MAX_TOGETHER = 128
 # Imports are one long write. The server sets `patience` to what participants can wait.
 PATIENCE_SECONDS = 3600.0

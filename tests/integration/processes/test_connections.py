@@ -113,6 +113,22 @@ def test_a_slow_reader_gets_everything_and_can_go_on(server):
         assert read(connection)[1] == b"/after"
 
 
+def test_header_and_body_are_sent_together(server, monkeypatch):
+    sent: list[bytes] = []
+    send = http_server.HTTPChannel.send
+
+    def noted(channel, data, **how):
+        sent.append(bytes(data))
+        return send(channel, data, **how)
+
+    monkeypatch.setattr(http_server.HTTPChannel, "send", noted)
+    with server.connect() as connection:
+        connection.sendall(get("/small"))
+        assert read(connection)[1] == b"/small"
+    assert len(sent) == 1
+    assert sent[0].startswith(b"HTTP/1.1 200") and sent[0].endswith(b"\r\n\r\n/small")
+
+
 def test_a_response_without_a_body_has_its_header(server):
     with server.connect() as connection:
         connection.sendall(get("/nothing"))
