@@ -78,10 +78,13 @@ class Decisive:
             last.share >= MAX_FOUND and any(test.found(self.bayes_factor) for test in tests)
         )
 
+    def of_interest(self, test: FurtherDimension) -> bool:
+        """Whether a test can find a dimension of interest."""
+        return self.share <= test.share <= max(self.share, MAX_FOUND)
+
     def found(self, test: FurtherDimension) -> bool:
         """Whether a test found a dimension of interest."""
-        of_interest = self.share <= test.share <= max(self.share, MAX_FOUND)
-        return of_interest and test.found(self.bayes_factor)
+        return self.of_interest(test) and test.found(self.bayes_factor)
 
     def may_conclude(self, tests: Sequence[FurtherDimension]) -> bool:
         """Whether tests may rule a share out, or find a dimension."""

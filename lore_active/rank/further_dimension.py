@@ -177,15 +177,26 @@ def further_dimensions(
 
 
 def _uncertain(tests: Sequence[FurtherDimension], decisive: Decisive | None) -> bool:
-    """Whether the sampling error leaves open if some share is found, or ruled out."""
+    """Whether the sampling error leaves open if a share is found, or ruled out.
+
+    With `decisive`, only the share of interest has to be ruled out, and only dimensions of interest
+    found: smaller and larger shares tell the sensitivity, which the error does not turn.
+    """
     needed = log(BAYES_FACTOR if decisive is None else decisive.bayes_factor)
-    largest = MAX_SHARE if decisive is None else max(decisive.share, MAX_FOUND)
-    return any(
-        test.standard_error > SMALL_ERROR and abs(value - needed) < MAX_ERRORS * test.standard_error
-        for number, test in enumerate(tests)
-        if test.share <= largest
-        for value in (test.log_bayes_factor, margin(tests[: number + 1]))
-    )
+
+    def close(value: float, test: FurtherDimension) -> bool:
+        return abs(value - needed) < MAX_ERRORS * test.standard_error
+
+    for number, test in enumerate(tests):
+        ruled_out, found = decisive is None, decisive is None
+        if decisive is not None:
+            ruled_out, found = test.share == decisive.share, decisive.of_interest(test)
+        if test.standard_error > SMALL_ERROR and (
+            (ruled_out and close(margin(tests[: number + 1]), test))
+            or (found and close(test.log_bayes_factor, test))
+        ):
+            return True
+    return False
 
 
 class _Path(NamedTuple):
@@ -227,7 +238,7 @@ def _along(
     for share, end in zip(path.shares, path.ends, strict=False):
         for upward_chain in upward:
             upward_chain.follow(end)
-        tests.append(_summary(share, upward, end, scales, 1))
+        tests.append(_summary(share, upward, end, 1))
         if decisive is not None and decisive.known(tests):
             break
     if decisive is None or decisive.may_conclude(tests):
@@ -236,7 +247,7 @@ def _along(
         for each_chain in both:
             each_chain.follow(len(scales) - 1)
         tests = [
-            _summary(test.share, both, end, scales, 2)
+            _summary(test.share, both, end, 2)
             for test, end in zip(tests, path.ends, strict=False)
         ]
     return tuple(tests)
@@ -291,7 +302,7 @@ def _ratios(shares: Sequence[float]) -> Floats:
 
 
 def _summary(
-    share: float, chains: Sequence[Chain], end: int, scales: Floats, directions: int
+    share: float, chains: Sequence[Chain], end: int, directions: int
 ) -> FurtherDimension:
     """Combine the chains: those of the first half went upwards, the others, if any, downwards."""
     values, errors = zip(*(total(chain.ratios(end)) for chain in chains), strict=True)
@@ -299,22 +310,11 @@ def _summary(
     joint, difference = sqrt(sum(error**2 for error in errors)) / half, 0.0
     if directions == 2:
         difference = abs(float(np.mean(values[:half]) - np.mean(values[half:])))
-    variances = scales[: end + 1] ** 2
-    slopes = [chain.draws[: end + 1, :, 3].mean(axis=1) for chain in chains]
     return FurtherDimension(
         share=float(share),
         log_bayes_factor=float(np.mean(values)),
         standard_error=max(joint / directions, 0.5 * difference),
         chains=tuple(values),
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
-        integral=float(np.mean([_trapezoid(slope, variances) for slope in slopes])),
+        integral=float(np.mean([chain.integral(end) for chain in chains])),
     )
-
-
-def _trapezoid(y: Floats, x: Floats) -> float:
-    """Integrate by the trapezoidal rule.
-
-    NumPy has had it by this name only since version 2, and SciPy's module takes a quarter of the
-    time in which everything else here is imported.
-    """
-    return float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2.0))

@@ -49,10 +49,14 @@ def _ratio(forward: Floats, backward: Floats, left_out: int) -> float:
 def log_ratios(draws: Floats) -> Floats:
     """Log ratios of the marginal likelihoods at each point of a path to that at the point before.
 
+    A draw of one point becomes one of the next in two ways: with the same standardised further
+    coordinates, or with the same coordinates themselves. Which of them changes the density less
+    depends on whether the prior or the answers determine the further dimension; that way is taken.
+
     Parameters
     ----------
-    draws : array of shape (n_points, n_draws, ≥ 3)
-        Log likelihoods at the previous, this and the next point.
+    draws : array of shape (n_points, n_draws, ≥ 5)
+        See `hamiltonian.sample`.
 
     Returns
     -------
@@ -61,11 +65,22 @@ def log_ratios(draws: Floats) -> Floats:
     """
     out = np.empty((len(draws) - 1, 1 + BLOCKS))
     for k in range(len(draws) - 1):
-        lower, upper = draws[k], draws[k + 1]
-        forward = np.ascontiguousarray(lower[:, 2] - lower[:, 1])
-        backward = np.ascontiguousarray(upper[:, 1] - upper[:, 0])
+        forward, backward = min(_ways(draws[k], draws[k + 1]), key=_spread)
         out[k] = [_ratio(forward, backward, block) for block in range(-1, BLOCKS)]
     return out
+
+
+def _ways(lower: Floats, upper: Floats) -> list[tuple[Floats, Floats]]:
+    """Log density ratios of neighbouring points at the draws of each, in both ways."""
+    ways = [(lower[:, 2] - lower[:, 1], upper[:, 1] - upper[:, 0])]
+    # At the first point there is no further dimension whose coordinates could stay.
+    if lower[:, 4].any():
+        ways.append((lower[:, 4].copy(), -upper[:, 3]))
+    return ways
+
+
+def _spread(way: tuple[Floats, Floats]) -> float:
+    return sum(float(changes.var()) for changes in way)
 
 
 def total(ratios: Floats) -> tuple[float, float]:

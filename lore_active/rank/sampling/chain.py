@@ -14,6 +14,8 @@ from lore_active.rank.sampling.likelihood import Likelihood, workspace
 from lore_active.rank.sampling.settings import SamplingSettings
 from lore_active.types import Floats
 
+# What is known of a draw (see `sample`), and which of it is the log slope.
+COLUMNS, SLOPE = 6, 5
 # First step size, relative to the standard deviations that the mass matrix assumes.
 FIRST_STEP = 0.3
 
@@ -44,7 +46,7 @@ def mean_log_slope(
     state = np.zeros((z.shape[1] + 1, len(z)))
     state[:-1] = z.T
     warmup = 3 * settings.warmup
-    size, out = warmup + settings.draws, np.empty((settings.draws, 5))
+    size, out = warmup + settings.draws, np.empty((settings.draws, COLUMNS))
     sample(
         model,
         workspace(model),
@@ -58,11 +60,11 @@ def mean_log_slope(
         FIRST_STEP,
         out,
     )
-    return float(out[:, 4].mean())
+    return float(out[:, SLOPE].mean())
 
 
 class Chain:
-    """A chain along the path; `draws` has the shape (n_points, n_draws, 5), see `sample`."""
+    """A chain along the path; `draws` has the shape (n_points, n_draws, 6), see `sample`."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class Chain:
         settings: SamplingSettings,
         tick: Callable[[], None],
     ) -> None:
-        self.draws = np.empty((len(scales), settings.draws, 5))
+        self.draws = np.empty((len(scales), settings.draws, COLUMNS))
         self._model, self._work = model, workspace(model)
         self._state = np.ascontiguousarray(start.T)
         # The model of the last point has no neighbour above, that of the first none below.
@@ -118,3 +120,10 @@ class Chain:
             more = log_ratios(self.draws[known : end + 1])
             self._ratios = np.concatenate([self._ratios, more])
         return self._ratios[:end]
+
+    def integral(self, end: int) -> float:
+        """Log ratio up to a point by thermodynamic integration over the log likelihood."""
+        draws = self.draws[: end + 1]
+        steps = (draws[:-1, :, 2] - draws[:-1, :, 1]).mean(axis=1)
+        steps += (draws[1:, :, 1] - draws[1:, :, 0]).mean(axis=1)
+        return float(0.5 * steps.sum())

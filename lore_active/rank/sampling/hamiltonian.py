@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lore_active.embedding.kernels import decay
 from lore_active.jit import kernel
 from lore_active.rank.sampling.likelihood import (
     MAX_MARGIN,
     Likelihood,
     Workspace,
-    distance_gradient,
+    decay,
     log_likelihood,
     log_prior,
     pair_distances,
-    scale_derivative,
+    rescaling,
     state_gradient,
 )
 from lore_active.trials.information import stages_distance_information
@@ -56,8 +55,10 @@ def sample(
         Standard normal numbers, for the momenta.
     uniforms : array of shape (n_iterations, 2)
         Uniform numbers, for the step size and the acceptance.
-    out : array of shape (n_iterations - warmup, 5)
-        For each draw: log likelihood at the three scales, its derivative by scale², and log slope.
+    out : array of shape (n_iterations - warmup, 6)
+        For each draw: log likelihood at the three scales with the same standardised coordinates;
+        change of the log density from this scale to the previous and the next with the same
+        coordinates themselves (see `rescaling`); log slope.
 
     Returns
     -------
@@ -67,11 +68,17 @@ def sample(
     scale = scales[1]
     columns, items = state.shape
     mass = np.empty((columns, items))
+    root = np.empty((columns, items))
+    inverse = np.empty((columns, items))
     gradient = np.empty((columns, items))
     start_gradient = np.empty((columns, items))
     trial = np.empty((columns, items))
     momentum = np.empty((columns, items))
     mass_diagonal(model, state, log_slope, scale, work, mass)
+    root[:] = np.sqrt(mass)
+    inverse[:] = 1.0 / root
+    common, gain = common_scale(model, state, log_slope, mass, work)
+    shrink = 1.0 / np.sqrt(1.0 + gain) - 1.0
     slope_mass = 0.0
     if model.slope_deviation > 0.0:
         slope_mass = 1.0 / (model.slope_deviation * model.slope_deviation) + model.weight.sum() / 8
@@ -88,11 +95,15 @@ def sample(
             step = np.exp(log_average)
         length = step * (1.0 + JITTER * (2.0 * uniforms[n, 0] - 1.0))
         kinetic = 0.0
+        along = 0.0
+        for k in range(columns):
+            for a in range(items):
+                along += normals[n, k * items + a] * common[k, a]
         for k in range(columns):
             for a in range(items):
                 normal = normals[n, k * items + a]
                 kinetic += 0.5 * normal * normal
-                momentum[k, a] = normal * np.sqrt(mass[k, a])
+                momentum[k, a] = (normal + shrink * along * common[k, a]) * root[k, a]
         trial[:] = state
         gradient[:] = start_gradient
         slope_momentum = 0.0
@@ -103,10 +114,16 @@ def sample(
         trial_slope = log_slope
         slope_gradient = start_slope_gradient
         for _ in range(leapfrogs):
+            along = 0.0
             for k in range(columns):
                 for a in range(items):
                     momentum[k, a] += 0.5 * length * gradient[k, a]
-                    trial[k, a] += length * momentum[k, a] / mass[k, a]
+                    along += momentum[k, a] * inverse[k, a] * common[k, a]
+            along *= gain
+            for k in range(columns):
+                for a in range(items):
+                    velocity = momentum[k, a] * inverse[k, a] + along * common[k, a]
+                    trial[k, a] += length * velocity * inverse[k, a]
             if slope_mass > 0.0:
                 slope_momentum += 0.5 * length * slope_gradient
                 trial_slope += length * slope_momentum / slope_mass
@@ -118,10 +135,14 @@ def sample(
                 slope_momentum += 0.5 * length * slope_gradient
         likelihood_there = log_likelihood(model, np.exp(trial_slope), work)
         there = likelihood_there + log_prior(model, trial, trial_slope)
+        along = 0.0
         end = 0.0
         for k in range(columns):
             for a in range(items):
-                end += 0.5 * momentum[k, a] * momentum[k, a] / mass[k, a]
+                velocity = momentum[k, a] * inverse[k, a]
+                along += velocity * common[k, a]
+                end += 0.5 * velocity * velocity
+        end += 0.5 * gain * along * along
         if slope_mass > 0.0:
             end += 0.5 * slope_momentum * slope_momentum / slope_mass
         change = there - end - here + kinetic
@@ -148,17 +169,16 @@ def sample(
             continue
         accepted += probability / (iterations - warmup)
         slope = np.exp(log_slope)
-        for side in range(0, 3, 2):
-            if scales[side] == scale:
-                out[n - warmup, side] = likelihood_here
-                continue
-            pair_distances(model, state, scales[side], work)
-            out[n - warmup, side] = log_likelihood(model, slope, work)
-        out[n - warmup, 1] = likelihood_here
-        pair_distances(model, state, scale, work)
-        distance_gradient(model, slope, work)
-        out[n - warmup, 3] = scale_derivative(model, state, work)
-        out[n - warmup, 4] = log_slope
+        row = out[n - warmup]
+        row[0], row[1], row[2] = likelihood_here, likelihood_here, likelihood_here
+        row[3], row[4], row[5] = 0.0, 0.0, log_slope
+        for side in range(2):
+            other = scales[2 * side]
+            if other != scale:
+                pair_distances(model, state, other, work)
+                row[2 * side] = log_likelihood(model, slope, work)
+            if other != scale and other > 0.0 and scale > 0.0:
+                row[3 + side] = rescaling(model, state, scale / other)
     return log_slope, step, accepted
 
 
@@ -196,3 +216,35 @@ def mass_diagonal(
                     direction *= scale
                 out[k, a] += information[q] * direction * direction
                 out[k, b] += information[q] * direction * direction
+
+
+@kernel
+def common_scale(
+    model: Likelihood, state: Floats, log_slope: float, mass: Floats, work: Workspace
+) -> tuple[Floats, float]:
+    """Direction in which the whole map grows, as a unit vector, and by how much it is slower.
+
+    Answers determine the common scale of the coordinates far less than their places, so that a
+    diagonal mass matrix makes all steps along it too short. Along the map itself the derivative of
+    a margin is the margin, so that the information about the scale needs no matrix.
+
+    Expects the distances of the state in the workspace.
+    """
+    last, items = state.shape[0] - 1, state.shape[1]
+    direction = np.zeros(state.shape)
+    slope = np.exp(log_slope)
+    information, assumed = 0.0, 0.0
+    if model.start.shape[0]:
+        return direction, 0.0
+    for t in range(model.near.shape[0]):
+        margin = slope * (work.distance[model.far[t]] - work.distance[model.near[t]])
+        e = decay(min(abs(margin), MAX_MARGIN))
+        information += model.weight[t] * margin * margin * e / ((1.0 + e) * (1.0 + e))
+    for k in range(last):
+        for a in range(items):
+            square = state[k, a] * state[k, a]
+            information += model.precision[k] * square
+            assumed += mass[k, a] * square
+            direction[k, a] = np.sqrt(mass[k, a]) * state[k, a]
+    direction /= np.sqrt(assumed)
+    return direction, max(assumed / information - 1.0, 0.0)
