@@ -278,7 +278,9 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
 
 def _tests_in(plain: dict[str, Any], name: str) -> tuple[FurtherDimension, ...]:
     return tuple(
-        FurtherDimension(**{**test, "chains": tuple(test["chains"])})
+        FurtherDimension(
+            **{**test, **{each: tuple(test.get(each, ())) for each in ("chains", "against")}}
+        )
         for test in plain.get(name, ())
     )
 

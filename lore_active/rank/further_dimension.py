@@ -25,10 +25,11 @@ import numpy as np
 from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.errors import InvalidParameter
-from lore_active.rank.bayes_factor import BAYES_FACTOR, Decisive, FurtherDimension, margin
+from lore_active.rank.bayes_factor import BAYES_FACTOR, Decisive, FurtherDimension
 from lore_active.rank.sampling.bridge import total
 from lore_active.rank.sampling.chain import Chain, mean_log_slope, path_points
 from lore_active.rank.sampling.likelihood import Likelihood, likelihood
+from lore_active.rank.sampling.realised import log_odds_against
 from lore_active.rank.sampling.settings import DEFAULT, SamplingSettings
 from lore_active.rank.significance import MAX_FOUND
 from lore_active.trials.stages import as_trials
@@ -168,7 +169,7 @@ def further_dimensions(
     path = _Path(model, z, wider, scales, shares, ends, tick)
     tests = _along(path, settings, decisive, (seed,))
     if _uncertain(tests, decisive):
-        path = path._replace(shares=shares[: len(tests)])
+        path = path._replace(shares=shares[: len(tests)], ends=ends[: len(tests)])
         tests = _along(path, settings.finer(), decisive, (seed, FINER))
     if progress is not None and done < points:
         # Nothing is left to do: what does not matter for the decision is not computed.
@@ -184,19 +185,18 @@ def _uncertain(tests: Sequence[FurtherDimension], decisive: Decisive | None) -> 
     """
     needed = log(BAYES_FACTOR if decisive is None else decisive.bayes_factor)
 
-    def close(value: float, test: FurtherDimension) -> bool:
-        return abs(value - needed) < MAX_ERRORS * test.standard_error
+    def undecided(test: FurtherDimension) -> bool:
+        return min(test.against) < needed <= max(test.against)
 
-    for number, test in enumerate(tests):
-        ruled_out, found = decisive is None, decisive is None
-        if decisive is not None:
-            ruled_out, found = test.share == decisive.share, decisive.of_interest(test)
-        if test.standard_error > SMALL_ERROR and (
-            (ruled_out and close(margin(tests[: number + 1]), test))
-            or (found and close(test.log_bayes_factor, test))
-        ):
-            return True
-    return False
+    def hardly_found(test: FurtherDimension) -> bool:
+        error = test.standard_error
+        return error > SMALL_ERROR and abs(test.log_bayes_factor - needed) < MAX_ERRORS * error
+
+    return any(
+        (undecided(test) and (decisive is None or test.share == decisive.share))
+        or (hardly_found(test) and (decisive is None or decisive.of_interest(test)))
+        for test in tests
+    )
 
 
 class _Path(NamedTuple):
@@ -235,10 +235,19 @@ def _along(
     numbers = range(settings.chains)
     upward = [chain(False, number) for number in numbers]
     tests: list[FurtherDimension] = []
-    for share, end in zip(path.shares, path.ends, strict=False):
+    ratios = path.scales[1:] ** 2 / float((path.upper**2).sum(axis=1).mean())
+    points = np.concatenate([[0.0], ratios / (1.0 + ratios)])
+
+    def summaries(chains: Sequence[Chain], count: int, directions: int) -> list[FurtherDimension]:
+        """What is known where the chains have followed the path to the share of this number."""
+        known = list(zip(path.shares, path.ends, strict=True))[:count]
+        reached = points[: known[-1][1] + 1]
+        return [_summary(share, chains, end, directions, reached) for share, end in known]
+
+    for number, end in enumerate(path.ends, 1):
         for upward_chain in upward:
             upward_chain.follow(end)
-        tests.append(_summary(share, upward, end, 1))
+        tests = summaries(upward, number, 1)
         if decisive is not None and decisive.known(tests):
             break
     if decisive is None or decisive.may_conclude(tests):
@@ -246,10 +255,7 @@ def _along(
         both = [*upward, *(chain(True, number) for number in numbers)]
         for each_chain in both:
             each_chain.follow(len(scales) - 1)
-        tests = [
-            _summary(test.share, both, end, 2)
-            for test, end in zip(tests, path.ends, strict=False)
-        ]
+        tests = summaries(both, len(tests), 2)
     return tuple(tests)
 
 
@@ -302,9 +308,12 @@ def _ratios(shares: Sequence[float]) -> Floats:
 
 
 def _summary(
-    share: float, chains: Sequence[Chain], end: int, directions: int
+    share: float, chains: Sequence[Chain], end: int, directions: int, reached: Floats
 ) -> FurtherDimension:
-    """Combine the chains: those of the first half went upwards, the others, if any, downwards."""
+    """Combine the chains: those of the first half went upwards, the others, if any, downwards.
+
+    `reached` are the shares at the points of the path that all chains have followed.
+    """
     values, errors = zip(*(total(chain.ratios(end)) for chain in chains), strict=True)
     half = len(chains) // directions
     joint, difference = sqrt(sum(error**2 for error in errors)) / half, 0.0
@@ -317,4 +326,13 @@ def _summary(
         chains=tuple(values),
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
         integral=float(np.mean([chain.integral(end) for chain in chains])),
+        against=tuple(_against(share, chain, reached) for chain in chains),
+    )
+
+
+def _against(share: float, chain: Chain, reached: Floats) -> float:
+    last = len(reached) - 1
+    steps = np.cumsum(chain.ratios(last)[:, 0])
+    return log_odds_against(
+        *(share, reached, np.concatenate([[0.0], steps]), chain.weakest(last), chain.items)
     )

@@ -46,6 +46,11 @@ class ShareTest(Protocol):
         """Whether the chains agree within their errors."""
         ...
 
+    @property
+    def against(self) -> Sequence[float]:
+        """Log Bayes factor against this share or more, by each chain; empty in earlier versions."""
+        ...
+
 
 class Loss(Protocol):
     """Protocol of the cross-validation results of a rank."""
@@ -303,10 +308,10 @@ def joint(values: Sequence[float]) -> float:
 
 
 def evidence_against(tests: Sequence[ShareTest]) -> list[float]:
-    """Log Bayes factor against each share: of the best smaller one, or none, over that share.
+    """Log Bayes factor against a further dimension of each share or more, by the least clear chain.
 
-    A weaker dimension may be there, although one of that share is not. Where chains disagree, each
-    must say so.
+    Tests of earlier versions have none: there it is that of the best smaller share, or none, over
+    that share; where chains disagree, each must say so.
 
     Parameters
     ----------
@@ -319,7 +324,7 @@ def evidence_against(tests: Sequence[ShareTest]) -> list[float]:
     """
     best, against = 0.0, []
     for test in tests:
-        against.append(best - max(_values(test)))
+        against.append(min(test.against, default=best - max(_values(test))))
         best = max(best, min(_values(test)))
     return against
 

@@ -203,15 +203,10 @@ def _tests_of(audits: Sequence[Audit], rank: int) -> tuple[FurtherDimension, ...
 
 
 def _against(tests: Sequence[FurtherDimension], share: float) -> float | None:
-    """Evidence against a further dimension of at least a share; None without a test.
-
-    A dimension of that share also shows in a test for a smaller one, and if the share is about that
-    of a dimension of the map, chains agree there more easily: the clearest test counts. Where
-    chains from different starts disagree there is no verdict.
-    """
-    known = [
-        against
+    """Evidence against a further dimension of at least a share; None without a test."""
+    known = {
+        test.share: against
         for test, against in zip(tests, evidence_against(tests), strict=True)
-        if test.agree and test.share <= share
-    ]
-    return max(known, default=None)
+        if test.agree or test.against
+    }
+    return known.get(share)

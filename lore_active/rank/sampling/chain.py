@@ -14,8 +14,8 @@ from lore_active.rank.sampling.likelihood import Likelihood, workspace
 from lore_active.rank.sampling.settings import SamplingSettings
 from lore_active.types import Floats
 
-# What is known of a draw (see `sample`), and which of it is the log slope.
-COLUMNS, SLOPE = 6, 5
+# What is known of a draw (see `sample`), and which of it are the log slope and the weakest share.
+COLUMNS, SLOPE, WEAKEST = 7, 5, 6
 # First step size, relative to the standard deviations that the mass matrix assumes.
 FIRST_STEP = 0.3
 
@@ -64,7 +64,7 @@ def mean_log_slope(
 
 
 class Chain:
-    """A chain along the path; `draws` has the shape (n_points, n_draws, 6), see `sample`."""
+    """A chain along the path; `draws` has the shape (n_points, n_draws, 7), see `sample`."""
 
     def __init__(
         self,
@@ -127,3 +127,12 @@ class Chain:
         steps = (draws[:-1, :, 2] - draws[:-1, :, 1]).mean(axis=1)
         steps += (draws[1:, :, 1] - draws[1:, :, 0]).mean(axis=1)
         return float(0.5 * steps.sum())
+
+    def weakest(self, end: int) -> Floats:
+        """Share of the weakest axis in each draw, by point of the path."""
+        return self.draws[: end + 1, :, WEAKEST]
+
+    @property
+    def items(self) -> int:
+        """Number of items."""
+        return self._model.items

@@ -55,10 +55,10 @@ def sample(
         Standard normal numbers, for the momenta.
     uniforms : array of shape (n_iterations, 2)
         Uniform numbers, for the step size and the acceptance.
-    out : array of shape (n_iterations - warmup, 6)
+    out : array of shape (n_iterations - warmup, 7)
         For each draw: log likelihood at the three scales with the same standardised coordinates;
         change of the log density from this scale to the previous and the next with the same
-        coordinates themselves (see `rescaling`); log slope.
+        coordinates themselves (see `rescaling`); log slope; see `weakest_share`.
 
     Returns
     -------
@@ -172,6 +172,7 @@ def sample(
         row = out[n - warmup]
         row[0], row[1], row[2] = likelihood_here, likelihood_here, likelihood_here
         row[3], row[4], row[5] = 0.0, 0.0, log_slope
+        row[6] = weakest_share(state, scale)
         for side in range(2):
             other = scales[2 * side]
             if other != scale:
@@ -248,3 +249,32 @@ def common_scale(
             direction[k, a] = np.sqrt(mass[k, a]) * state[k, a]
     direction /= np.sqrt(assumed)
     return direction, max(assumed / information - 1.0, 0.0)
+
+
+@kernel
+def weakest_share(state: Floats, scale: float) -> float:
+    """Share of the variance on the weakest axis of the map and the further coordinates together.
+
+    Not that of the further coordinates: where they lie along the map, or take the place of one of
+    its axes, they are no further dimension.
+    """
+    columns, items = state.shape
+    centred = np.empty((columns, items))
+    for k in range(columns):
+        mean = 0.0
+        for a in range(items):
+            mean += state[k, a] / items
+        factor = scale if k == columns - 1 else 1.0
+        for a in range(items):
+            centred[k, a] = factor * (state[k, a] - mean)
+    squares = np.empty((columns, columns))
+    total = 0.0
+    for k in range(columns):
+        for m in range(k + 1):
+            product = 0.0
+            for a in range(items):
+                product += centred[k, a] * centred[m, a]
+            squares[k, m] = product
+            squares[m, k] = product
+        total += squares[k, k]
+    return max(np.linalg.eigvalsh(squares)[0], 0.0) / total
