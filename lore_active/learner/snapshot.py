@@ -279,7 +279,10 @@ def _audit_in(plain: dict[str, Any], prefix: str, arrays: Arrays) -> Audit:
 def _tests_in(plain: dict[str, Any], name: str) -> tuple[FurtherDimension, ...]:
     return tuple(
         FurtherDimension(
-            **{**test, **{each: tuple(test.get(each, ())) for each in ("chains", "against")}}
+            **{
+                **test,
+                **{each: tuple(test.get(each, ())) for each in ("chains", "against", "there")},
+            }
         )
         for test in plain.get(name, ())
     )

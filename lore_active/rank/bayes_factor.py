@@ -34,6 +34,9 @@ class FurtherDimension:
     against : tuple of float
         Log Bayes factor against a further dimension that carries this share or more, by each chain;
         see `lore_active.rank.sampling.realised`. Empty in tests of earlier versions.
+    there : tuple of float
+        Log Bayes factor for a further dimension that carries a quarter of this share or more, by
+        each chain. Empty in tests of earlier versions.
     """
 
     share: float
@@ -43,6 +46,7 @@ class FurtherDimension:
     agree: bool
     integral: float
     against: tuple[float, ...] = ()
+    there: tuple[float, ...] = ()
 
     def ruled_out(self, bayes_factor: float = BAYES_FACTOR) -> bool:
         """Whether this share or more is ruled out by this Bayes factor, in each chain."""
@@ -52,9 +56,12 @@ class FurtherDimension:
         """Whether a further dimension is found: by this Bayes factor, one standard error included.
 
         That is half of the difference between the directions at least, so that each finds it, also
-        where they disagree about how clearly.
+        where they disagree about how clearly. The items must also have such a dimension: its prior
+        may be better than that of the map although it only takes the place of an axis.
         """
-        return self.log_bayes_factor - self.standard_error >= log(bayes_factor)
+        needed = log(bayes_factor)
+        there = min(self.there, default=needed) >= needed
+        return there and self.log_bayes_factor - self.standard_error >= needed
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from lore_active.data.triplets import Triplets
 from lore_active.embedding import map as map_embedding
 from lore_active.errors import InvalidParameter
 from lore_active.rank.bayes_factor import BAYES_FACTOR, Decisive, FurtherDimension
+from lore_active.rank.clusters import clusters, mixing
 from lore_active.rank.sampling.bridge import total
 from lore_active.rank.sampling.chain import Chain, mean_log_slope, path_points
 from lore_active.rank.sampling.likelihood import Likelihood, likelihood
 from lore_active.rank.sampling.realised import log_odds_against
 from lore_active.rank.sampling.settings import DEFAULT, SamplingSettings
-from lore_active.rank.significance import MAX_FOUND
 from lore_active.trials.stages import as_trials
 from lore_active.types import Floats
 
@@ -46,6 +46,8 @@ FIRST_DEVIATION = 0.1
 # An estimate with an error above the first, and within so many errors of what is needed for a
 # verdict, is computed again, finer, with random numbers of this stream.
 SMALL_ERROR, MAX_ERRORS, FINER = 0.5, 2.0, 1
+# A dimension of some share is found if the items have one of this part of it.
+PART = 0.25
 # Minimum variance of an axis in its prior, relative to the strongest.
 MIN_AXIS = 0.001
 
@@ -152,7 +154,8 @@ def further_dimensions(
             "more than the embedding."
         )
     model = likelihood(
-        *(answers, count, prior, settings.lapse, settings.slope_deviation, settings.tail)
+        *(answers, count, prior, settings.lapse, settings.slope_deviation, settings.tail),
+        mixing(clusters(wider), len(z), rank),
     )
     squares = path_points(ratios, settings.spacing)
     ends = np.searchsorted(squares, ratios).tolist()
@@ -327,6 +330,7 @@ def _summary(
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
         integral=float(np.mean([chain.integral(end) for chain in chains])),
         against=tuple(_against(share, chain, reached) for chain in chains),
+        there=tuple(-_against(PART * share, chain, reached) for chain in chains),
     )
 
 
@@ -334,5 +338,5 @@ def _against(share: float, chain: Chain, reached: Floats) -> float:
     last = len(reached) - 1
     steps = np.cumsum(chain.ratios(last)[:, 0])
     return log_odds_against(
-        *(share, reached, np.concatenate([[0.0], steps]), chain.weakest(last), chain.items)
+        *(share, reached, np.concatenate([[0.0], steps]), chain.weakest(last), chain.effective)
     )

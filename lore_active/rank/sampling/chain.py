@@ -44,7 +44,7 @@ def mean_log_slope(
     if not settings.slope_deviation:
         return 0.0
     state = np.zeros((z.shape[1] + 1, len(z)))
-    state[:-1] = z.T
+    state[:-1] = model.mixing.inverse(z).T
     warmup = 3 * settings.warmup
     size, out = warmup + settings.draws, np.empty((settings.draws, COLUMNS))
     sample(
@@ -79,7 +79,7 @@ class Chain:
     ) -> None:
         self.draws = np.empty((len(scales), settings.draws, COLUMNS))
         self._model, self._work = model, workspace(model)
-        self._state = np.ascontiguousarray(start.T)
+        self._state = np.ascontiguousarray(model.mixing.inverse(start).T)
         # The model of the last point has no neighbour above, that of the first none below.
         self._scales = np.concatenate([scales[:1], scales, scales[-1:]])
         self._order = list(range(len(scales)))[:: -1 if downward else 1]
@@ -133,6 +133,6 @@ class Chain:
         return self.draws[: end + 1, :, WEAKEST]
 
     @property
-    def items(self) -> int:
-        """Number of items."""
-        return self._model.items
+    def effective(self) -> float:
+        """Number of independent coordinates on an axis, by the prior."""
+        return float(self._model.mixing.effective)

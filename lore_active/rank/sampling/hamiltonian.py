@@ -15,6 +15,7 @@ from lore_active.rank.sampling.likelihood import (
     decay,
     log_likelihood,
     log_prior,
+    mix,
     pair_distances,
     rescaling,
     state_gradient,
@@ -172,7 +173,9 @@ def sample(
         row = out[n - warmup]
         row[0], row[1], row[2] = likelihood_here, likelihood_here, likelihood_here
         row[3], row[4], row[5] = 0.0, 0.0, log_slope
-        row[6] = weakest_share(state, scale)
+        trial[:] = state
+        mix(model, trial)
+        row[6] = weakest_share(trial, scale)
         for side in range(2):
             other = scales[2 * side]
             if other != scale:
@@ -204,9 +207,7 @@ def mass_diagonal(
         w = model.weight[t] * slope * slope * e / ((1.0 + e) * (1.0 + e))
         information[near] += w
         information[far] += w
-    for k in range(last):
-        out[k] = model.precision[k]
-    out[last] = 1.0
+    out[:] = 0.0
     for q in range(distance.shape[0]):
         if information[q] > 0.0:
             a = q // items if model.dense else model.first[q]
@@ -217,6 +218,25 @@ def mass_diagonal(
                     direction *= scale
                 out[k, a] += information[q] * direction * direction
                 out[k, b] += information[q] * direction * direction
+    mix_squares(model, out)
+    for k in range(last + 1):
+        for a in range(items):
+            out[k, a] += model.precision[k] if k < last else 1.0
+
+
+@kernel
+def mix_squares(model: Likelihood, axes: Floats) -> None:
+    """Information about independent coordinates, as a diagonal, from that about the items'."""
+    member, common, own = model.mixing.member, model.mixing.common, model.mixing.own
+    if member.shape[0] == 0:
+        return
+    for k in range(axes.shape[0]):
+        sums = np.zeros(common.shape[0])
+        for a in range(member.shape[0]):
+            sums[member[a]] += axes[k, a]
+        for a in range(member.shape[0]):
+            c = common[member[a]]
+            axes[k, a] = c * c * sums[member[a]] + own * (own + 2.0 * c) * axes[k, a]
 
 
 @kernel
@@ -252,21 +272,21 @@ def common_scale(
 
 
 @kernel
-def weakest_share(state: Floats, scale: float) -> float:
+def weakest_share(coordinates: Floats, scale: float) -> float:
     """Share of the variance on the weakest axis of the map and the further coordinates together.
 
     Not that of the further coordinates: where they lie along the map, or take the place of one of
     its axes, they are no further dimension.
     """
-    columns, items = state.shape
+    columns, items = coordinates.shape
     centred = np.empty((columns, items))
     for k in range(columns):
         mean = 0.0
         for a in range(items):
-            mean += state[k, a] / items
+            mean += coordinates[k, a] / items
         factor = scale if k == columns - 1 else 1.0
         for a in range(items):
-            centred[k, a] = factor * (state[k, a] - mean)
+            centred[k, a] = factor * (coordinates[k, a] - mean)
     squares = np.empty((columns, columns))
     total = 0.0
     for k in range(columns):
@@ -277,4 +297,4 @@ def weakest_share(state: Floats, scale: float) -> float:
             squares[k, m] = product
             squares[m, k] = product
         total += squares[k, k]
-    return max(np.linalg.eigvalsh(squares)[0], 0.0) / total
+    return float(max(np.linalg.eigvalsh(squares)[0], 0.0) / total)

@@ -17,6 +17,7 @@ import numpy as np
 from lore_active.embedding.kernels import EXP, LOG, SMOOTHING
 from lore_active.embedding.pairs import Pairs
 from lore_active.jit import kernel
+from lore_active.rank.clusters import Mixing, mixing
 from lore_active.trials.likelihood import stages_log_likelihood
 from lore_active.trials.stages import Stages
 from lore_active.types import Floats, Indices
@@ -48,6 +49,8 @@ class Likelihood(NamedTuple):
         Prior standard deviation of the log slope; 0 for a slope of 1.
     tail : float
         Degrees of freedom of the further coordinates' prior; 0 for a Gaussian.
+    mixing : Mixing
+        How coordinates on each axis depend on the independent ones that a state holds.
     """
 
     items: int
@@ -62,6 +65,7 @@ class Likelihood(NamedTuple):
     precision: Floats
     slope_deviation: float
     tail: float
+    mixing: Mixing
 
     @property
     def n_pairs(self) -> int:
@@ -86,6 +90,7 @@ def likelihood(
     lapse: float = 0.0,
     slope_deviation: float = 0.0,
     tail: float = 0.0,
+    mixed: Mixing | None = None,
 ) -> Likelihood:
     """Likelihood of answers whose weights add up to `count`."""
     items = answers.n_objects
@@ -101,6 +106,7 @@ def likelihood(
     return Likelihood(
         *(items, dense, answers.first, answers.second, near, far, answers.weight * count, start),
         *(float(lapse), precision, float(slope_deviation), float(tail)),
+        mixing(None, items, 0) if mixed is None else mixed,
     )
 
 
@@ -133,11 +139,26 @@ def decay(x: float) -> float:
 
 
 @kernel
+def mix(model: Likelihood, axes: Floats) -> None:
+    """Coordinates of the items from the independent ones, in place; also the gradient, back."""
+    member, common, own = model.mixing.member, model.mixing.common, model.mixing.own
+    if member.shape[0] == 0:
+        return
+    for k in range(axes.shape[0]):
+        sums = np.zeros(common.shape[0])
+        for a in range(member.shape[0]):
+            sums[member[a]] += axes[k, a]
+        for a in range(member.shape[0]):
+            axes[k, a] = own * axes[k, a] + common[member[a]] * sums[member[a]]
+
+
+@kernel
 def pair_distances(model: Likelihood, state: Floats, scale: float, work: Workspace) -> None:
-    """Distances of all pairs; the last row of the state is multiplied by `scale`."""
+    """Distances of all pairs; the last axis is multiplied by `scale`."""
     x = work.scaled
     columns, items = state.shape
     x[:] = state
+    mix(model, x)
     for a in range(items):
         x[columns - 1, a] *= scale
     distance = work.distance
@@ -184,7 +205,7 @@ def log_likelihood(model: Likelihood, slope: float, work: Workspace) -> float:
         for t in range(count):
             e = decay(min(max(margin[t], -MAX_MARGIN), MAX_MARGIN))
             total += model.weight[t] * np.log(0.5 * model.lapse + (1.0 - model.lapse) / (1.0 + e))
-        return total
+        return float(total)
     for t in range(count):
         x = margin[t]
         e = decay(min(abs(x), MAX_MARGIN))
@@ -210,7 +231,7 @@ def log_likelihood(model: Likelihood, slope: float, work: Workspace) -> float:
     total = 0.0
     for t in range(count):
         total += margin[t]
-    return total
+    return float(total)
 
 
 @kernel
@@ -298,6 +319,7 @@ def state_gradient(
     by_slope = distance_gradient(model, np.exp(log_slope), work)
     out[:] = 0.0
     coordinate_gradient(model, work, out)
+    mix(model, out)
     for k in range(last):
         for a in range(items):
             out[k, a] -= model.precision[k] * state[k, a]
@@ -330,7 +352,7 @@ def log_prior(model: Likelihood, state: Floats, log_slope: float) -> float:
     if model.slope_deviation > 0.0:
         ratio = log_slope / model.slope_deviation
         total -= 0.5 * ratio * ratio
-    return total
+    return float(total)
 
 
 @kernel
@@ -349,4 +371,4 @@ def rescaling(model: Likelihood, state: Floats, factor: float) -> float:
             total -= 0.5 * (model.tail + 1.0) * change
         else:
             total -= 0.5 * (w * w - v * v)
-    return total
+    return float(total)

@@ -47,11 +47,11 @@ def prior_weights(shares: Floats) -> tuple[Floats, float]:
     return weights, max(scale * (log(MOST) - edges[-1]), 0.0)
 
 
-def prior_probability(share: float, items: int) -> float:
-    """Prior probability that a further dimension of these items carries at least a share."""
+def prior_probability(share: float, effective: float) -> float:
+    """Prior probability that a further dimension carries at least a share."""
     logs = log(LEAST) + (np.arange(GRID) + 0.5) / GRID * (log(MOST) - log(LEAST))
     ratios = np.exp(logs) / (1.0 - np.exp(logs))
-    beyond = chdtrc(items - 1, items * share / (1.0 - share) / ratios)
+    beyond = chdtrc(max(effective - 1.0, 1.0), effective * share / (1.0 - share) / ratios)
     return float((1.0 - NONE) * beyond.mean())
 
 
@@ -67,7 +67,7 @@ def beyond(weakest: Floats, share: float) -> Floats:
 
 
 def log_odds_against(
-    share: float, shares: Floats, log_bayes_factors: Floats, weakest: Floats, items: int
+    share: float, shares: Floats, log_bayes_factors: Floats, weakest: Floats, effective: float
 ) -> float:
     """Log Bayes factor against a further dimension that carries at least a share.
 
@@ -79,8 +79,8 @@ def log_odds_against(
         Points of the path, from 0 upwards, and their log Bayes factors over the first.
     weakest : array of shape (n_points, n_draws)
         Share of the weakest axis in each draw.
-    items : int
-        Number of items.
+    effective : float
+        Number of independent coordinates on an axis, by the prior.
 
     Returns
     -------
@@ -96,5 +96,5 @@ def log_odds_against(
     larger[0] = 0.0
     more = float(posterior @ larger) + rest
     less = float(posterior @ (1.0 - larger))
-    prior = prior_probability(share, items)
+    prior = prior_probability(share, effective)
     return log(max(less, 1e-300)) - log(max(more, 1e-300)) + log(prior) - log(1.0 - prior)
