@@ -36,6 +36,7 @@ from lore_active.questions.question import Answer, Purpose, Question, Side
 from lore_active.rank.audit import Audit
 from lore_active.rank.significance import Proportion
 from lore_active.reproducibility import warn_if_not_portable
+from lore_active.stopping.criteria import of_interest
 from lore_active.stopping.rules import (
     Decision,
     Progress,
@@ -696,8 +697,8 @@ class Learner:
         rule = self.stopping
         if not isinstance(rule, FurtherDimensionRule):
             return None
-        share = rule.share(self.n_objects)
-        return sensitivity(self._models.audits, rule.evidence, share, PERSISTENCE)
+        weaker = of_interest(self.decision.rank, self.decision.criteria)[1]
+        return sensitivity(self._models.audits, rule.evidence, rule.share, PERSISTENCE, weaker)
 
     @property
     def decision(self) -> Decision:

@@ -93,7 +93,7 @@ class PendingAudit:
         rule, triplets = self._stopping, self.triplets
         decisive = None
         if isinstance(rule, FurtherDimensionRule):
-            decisive = Decisive(rule.share(triplets.n_objects), rule.evidence)
+            decisive = Decisive(rule.share, rule.evidence)
         audit, acquisition, warm = updates.audited(
             triplets,
             self._model_independent,

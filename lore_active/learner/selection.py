@@ -53,7 +53,7 @@ def local_questions(rule: StoppingRule, selector: Selector, n_objects: int) -> L
     # Random questions are not selected by anything.
     if not isinstance(rule, FurtherDimensionRule) or selector.name == "random":
         return None
-    return Local(LocalSelector(rule.share(n_objects)), LOCAL_SHARE)
+    return Local(LocalSelector(rule.share), LOCAL_SHARE)
 
 
 def row_of(anchor: int | None, options: Sequence[int]) -> Questions:

@@ -22,7 +22,7 @@ SUPPORTED_FROM, SUPPORTED_STILL = 5.0, 2.5
 CLEARLY_WORSE = 1.96
 # Held-out answers alone refute one dimension fewer at this many standard errors, without a Bayes
 # factor: those of different folds share most of their training answers, so that 2.5 can be chance.
-REFUTED = 4.0
+REFUTED = 6.0
 # Largest share at which a further dimension can be found: a test for a larger one can also be
 # positive because it takes the place of a strong dimension of the map.
 MAX_FOUND = 0.2

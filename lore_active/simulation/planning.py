@@ -164,6 +164,8 @@ class PlanConfig:
 class Run:
     """One simulated study: when it stopped (None: not within the limit) and at which rank.
 
+    Dimensions of the map that are weaker than those of interest do not count.
+
     `smallest_dimension` is the size of interest of its rule, and `correct` the smallest and the
     largest rank that is correct for it; None: only the true rank is.
     """
@@ -225,7 +227,7 @@ def simulated_study(config: PlanConfig, rank: int, selector: str, seed: int) -> 
         for share, rule in rules.items():
             decision = learner.decided_by(rule)
             if decision.settled and share not in stops:
-                stops[share] = (learner.counted, decision.rank)
+                stops[share] = (learner.counted, decision.dimensions)
         if len(stops) == len(rules):
             break
     runs = []

@@ -167,7 +167,7 @@ def simulate(
             spent.audit += clock() - begun
             decision = learner.decision
             if decision.settled and stopped_at is None:
-                stopped_at, stopped_rank = learner.estimate.answers, decision.rank
+                stopped_at, stopped_rank = learner.estimate.answers, decision.dimensions
             yield {
                 "answers": learner.estimate.answers,
                 "rank": learner.audits[-1].rank,

@@ -6,7 +6,7 @@ methods text and the reference include it. Does not import numba, because pages 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, isfinite
 from typing import Any
@@ -19,7 +19,7 @@ class Criterion:
     """A condition for stopping: its value, and the threshold that the value must reach.
 
     `share` is that of the dimension that the criterion is about, where it is about one of a certain
-    size.
+    size; `weaker` is then how many dimensions of the map carry less than dimensions of interest.
     """
 
     name: str
@@ -27,9 +27,10 @@ class Criterion:
     threshold: float
     passed: bool
     share: float | None = None
+    weaker: int | None = None
 
     def stored(self) -> dict[str, Any]:
-        """As it is kept in databases and logs; without a share where there is none."""
+        """As it is kept in databases and logs, without what is not known."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -71,6 +72,7 @@ def from_stored(row: dict[str, Any]) -> Criterion:
     return Criterion(
         *(FORMER_NAMES.get(name, name), row["value"], row["threshold"], bool(row["passed"])),
         share=row.get("share"),
+        weaker=row.get("weaker"),
     )
 
 
@@ -82,6 +84,28 @@ def number(rank: int) -> str:
 def dimensions(rank: int) -> str:
     """A number of dimensions in words: `three dimensions`."""
     return f"{number(rank)} dimension{'s' * (rank != 1)}"
+
+
+def of_interest(rank: int, criteria: Sequence[Criterion]) -> tuple[int, int]:
+    """How many of the map's dimensions are of interest, and how many are weaker.
+
+    Examples
+    --------
+    >>> from lore_active.stopping.criteria import Criterion, of_interest
+    >>> of_interest(4, [Criterion("further_dimension", 5.2, 3.0, True, 0.1, weaker=1)])
+    (3, 1)
+    """
+    weaker = max((criterion.weaker or 0 for criterion in criteria), default=0)
+    return rank - weaker, weaker
+
+
+def with_weaker(rank: int, weaker: int) -> str:
+    """A number of dimensions in words: `three dimensions and a weaker one`."""
+    if not weaker:
+        return dimensions(rank)
+    return dimensions(rank) + (
+        " and a weaker one" if weaker == 1 else f" and {number(weaker)} weaker ones"
+    )
 
 
 def percent(share: float) -> str:

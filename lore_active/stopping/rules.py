@@ -11,7 +11,13 @@ from typing import Protocol
 from lore_active.errors import InvalidParameter
 from lore_active.rank.audit import Audit, LossDifference
 from lore_active.rank.significance import Proportion
-from lore_active.stopping.criteria import Criterion, dimensions, message, not_met
+from lore_active.stopping.criteria import (
+    Criterion,
+    message,
+    not_met,
+    of_interest,
+    with_weaker,
+)
 from lore_active.stopping.stages import Findings
 from lore_active.stopping.verdict import only_a_bound
 
@@ -33,7 +39,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Decision:
-    """Stop or continue. `settled`: the rank is; a stop without that means the budget is used up."""
+    """Stop or continue. `settled`: the rank is; a stop without that means the budget is used up.
+
+    `rank` is that of the map. Under a rule about dimensions of a certain size, some of them may be
+    weaker than those of interest, of which there are `dimensions`.
+    """
 
     stop: bool
     settled: bool
@@ -41,11 +51,17 @@ class Decision:
     criteria: tuple[Criterion, ...]
 
     @property
+    def dimensions(self) -> int:
+        """Number of dimensions of interest."""
+        return of_interest(self.rank, self.criteria)[0]
+
+    @property
     def message(self) -> str:
         """The decision as sentences."""
         if self.settled:
             met = (message(criterion, self.rank) for criterion in self.criteria if criterion.passed)
-            return f"The rank is settled at {dimensions(self.rank)}. {' '.join(met)}"
+            found = with_weaker(*of_interest(self.rank, self.criteria))
+            return f"The rank is settled at {found}. {' '.join(met)}"
         start = "The budget is used up. " if self.stop else ""
         open_ = [criterion for criterion in self.criteria if not criterion.passed]
         messages = " ".join(message(criterion, self.rank) for criterion in open_)

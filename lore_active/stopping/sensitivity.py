@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from lore_active.rank.significance import MAX_FOUND
 from lore_active.stopping.criteria import NAMES, dimensions, percent
 
-# Smallest share of interest by default; with few items a dimension that weak stays invisible, since
-# hardly any answers depend on it, so that it is the share that this many items have on average.
-DEFAULT_SHARE, ITEMS_OF_INTEREST = 0.10, 3.0
+# Smallest share of interest by default.
+DEFAULT_SHARE = 0.10
 # Range of shares of interest.
 MIN_SHARE, MAX_SHARE = 0.02, 0.5
 # Excess of the held-out log-loss, in standard errors, from which a smaller rank is excluded.
@@ -49,6 +48,11 @@ class ShareTest(Protocol):
     @property
     def against(self) -> Sequence[float]:
         """Log Bayes factor against this share or more, by each chain; empty in earlier versions."""
+        ...
+
+    @property
+    def there(self) -> Sequence[float]:
+        """Log Bayes factor for a quarter of this share or more; empty in earlier versions."""
         ...
 
 
@@ -173,20 +177,6 @@ class Sensitivity:
         return asdict(self)
 
 
-def share_of_interest(setting: float | None, n_objects: int) -> float:
-    """Smallest share of interest for this many items: the setting, or the default (None or 0).
-
-    Examples
-    --------
-    >>> from lore_active.stopping.sensitivity import share_of_interest
-    >>> share_of_interest(None, 50), share_of_interest(None, 10), share_of_interest(0.05, 10)
-    (0.1, 0.3, 0.05)
-    """
-    if setting:
-        return setting
-    return max(DEFAULT_SHARE, min(MAX_SHARE, ITEMS_OF_INTEREST / n_objects))
-
-
 def from_stored(row: Mapping[str, Any] | None) -> Sensitivity | None:
     """A sensitivity from a database; None for models without one."""
     if row is None:
@@ -200,6 +190,7 @@ def sensitivity(
     bayes_factor: float,
     smallest: float | None = None,
     persistence: int = 1,
+    weaker: int = 0,
 ) -> Sensitivity | None:
     """Sensitivity at the last audits; None if a map of the last audit's rank was never tested.
 
@@ -214,6 +205,8 @@ def sensitivity(
         Smallest share of interest.
     persistence : int, default 1
         Number of tests in a row that must together rule out a share.
+    weaker : int, default 0
+        How many dimensions of the map are weaker than those of interest.
     """
     tested: list[Tested] = []
     for audit in reversed(audits):
@@ -226,7 +219,7 @@ def sensitivity(
     last = tested[0]
     small = [test for test in last.further if test.share <= max(MAX_FOUND, smallest or 0.0)]
     found = max(small, key=lambda test: test.log_bayes_factor, default=last.further[0])
-    is_found = min(_values(found)) >= log(bayes_factor)
+    is_found = min([*_values(found), *found.there]) >= log(bayes_factor)
     ruled_out = None
     if len(tested) == persistence:
         ruled_out = smallest_ruled_out(
@@ -236,6 +229,7 @@ def sensitivity(
         ruled_out = None
     of_interest = is_found and (smallest is None or found.share >= smallest)
     low = last.rank + 1 if of_interest else _least_rank(audits[-1])
+    high = last.rank - weaker
     enough = ruled_out is not None and smallest is not None and ruled_out <= smallest
     return Sensitivity(
         rank=last.rank,
@@ -244,7 +238,7 @@ def sensitivity(
         smallest=smallest,
         ruled_out=ruled_out,
         found=found.share if is_found else None,
-        ranks=(low, last.rank if enough else None),
+        ranks=(min(low, high), high) if enough else (low, None),
     )
 
 

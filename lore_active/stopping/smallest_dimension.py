@@ -21,16 +21,19 @@ from lore_active.rank.significance import CLEARLY_WORSE, MAX_FOUND, REFUTED
 from lore_active.stopping.criteria import Criterion
 from lore_active.stopping.rules import Progress, RankSettled
 from lore_active.stopping.sensitivity import (
+    DEFAULT_SHARE,
     MAX_SHARE,
     MIN_SHARE,
     evidence_against,
     joint,
-    share_of_interest,
 )
 
 # Consecutive audits that must together rule the dimension out: a single Bayes factor is estimated
 # by sampling, and while answers are few it varies from audit to audit.
 PERSISTENCE = 2
+# A dimension of the map that carries this part of the share of interest counts as one of interest:
+# where a study settles, shares are known to about a fifth.
+PART_OF_INTEREST = 0.8
 # After a test with less than this share of the evidence that is needed, one audit has no test,
 # unless the answers have grown by this factor since.
 FAR_FROM_VERDICT, MANY_MORE = 0.4, 1.2
@@ -40,7 +43,8 @@ FAR_FROM_VERDICT, MANY_MORE = 0.4, 1.2
 class FurtherDimensionRule(Protocol):
     """Protocol of a stopping rule that needs the Bayes factor of a further dimension."""
 
-    def share(self, n_objects: int) -> float:
+    @property
+    def share(self) -> float:
         """Share of the variance that the further dimension would carry."""
         ...
 
@@ -69,7 +73,7 @@ class SmallestDimension(RankSettled):
     ----------
     smallest_dimension : float, optional
         Smallest share of the variance of the embedding that a dimension of interest carries; 0.10
-        by default, and 3 / n_objects with fewer than 30 items.
+        by default.
     evidence : float, default 20
         Required Bayes factor against a further dimension of that share.
     confidence, audits, min_answers, max_answers
@@ -107,20 +111,20 @@ class SmallestDimension(RankSettled):
                 f"evidence is {self.evidence!r}, but must be above 1 and below 1,000,000."
             )
 
-    def share(self, n_objects: int) -> float:
-        """Smallest share of interest for this many items."""
-        return share_of_interest(self.smallest_dimension, n_objects)
+    @property
+    def share(self) -> float:
+        """Smallest share of interest."""
+        return self.smallest_dimension or DEFAULT_SHARE
 
     def criteria(self, progress: Progress) -> tuple[Criterion, ...]:
         """All criteria, met or not."""
-        share = self.share(progress.n_objects)
         basic = tuple(
             self._fewer(progress.audits, criterion)
             if criterion.name == "preferred_to_fewer"
             else criterion
             for criterion in self._basic(progress)
         )
-        return (*basic, self._further(progress.audits, share))
+        return (*basic, self._further(progress.audits, self.share))
 
     def can_change(self, progress: Progress) -> bool:
         """Whether everything else is met, or the rank has to hold for only one audit more.
@@ -140,7 +144,7 @@ class SmallestDimension(RankSettled):
             return True
         if progress.audits[-1].answers >= MANY_MORE * last.answers:
             return True
-        against = _against(last.further, self.share(progress.n_objects))
+        against = _against(last.further, self.share)
         return against is None or against >= FAR_FROM_VERDICT * log(self.evidence)
 
     def needs_fewer(self, progress: Progress) -> bool:
@@ -180,6 +184,7 @@ class SmallestDimension(RankSettled):
     def _further(self, audits: Sequence[Audit], share: float) -> Criterion:
         """The log Bayes factor against a further dimension, by the last two tests together."""
         name, need = "further_dimension", log(self.evidence)
+        weaker = self.weaker(audits)
         tested = [
             _against(audit.further, share)
             for audit in audits[-PERSISTENCE:]
@@ -188,9 +193,20 @@ class SmallestDimension(RankSettled):
         known = [value for value in tested if value is not None]
         if len(known) < PERSISTENCE:
             # One test is shown, but does not suffice.
-            return Criterion(name, known[-1] if known else 0.0, need, False, share)
+            return Criterion(name, known[-1] if known else 0.0, need, False, share, weaker)
         value = joint(known)
-        return Criterion(name, value, need, value >= need, share)
+        return Criterion(name, value, need, value >= need, share, weaker)
+
+    def weaker(self, audits: Sequence[Audit]) -> int:
+        """How many dimensions of the map carry less than those of interest.
+
+        Predictions can show a dimension that is too weak to matter; the map keeps it.
+        """
+        solution = audits[-1].solution if audits else None
+        if solution is None or solution.rank < 2:
+            return 0
+        squares = solution.singular_values[: solution.rank] ** 2
+        return int((squares[1:] < PART_OF_INTEREST * self.share * squares.sum()).sum())
 
 
 def _tests_of(audits: Sequence[Audit], rank: int) -> tuple[FurtherDimension, ...]:
@@ -203,10 +219,13 @@ def _tests_of(audits: Sequence[Audit], rank: int) -> tuple[FurtherDimension, ...
 
 
 def _against(tests: Sequence[FurtherDimension], share: float) -> float | None:
-    """Evidence against a further dimension of at least a share; None without a test."""
-    known = {
-        test.share: against
+    """Evidence against a further dimension of at least a share; None without a test.
+
+    Where a smaller share is ruled out, so is this one: the clearest test counts.
+    """
+    known = [
+        against
         for test, against in zip(tests, evidence_against(tests), strict=True)
-        if test.agree or test.against
-    }
-    return known.get(share)
+        if test.share <= share and (test.agree or test.against)
+    ]
+    return max(known, default=None)

@@ -182,8 +182,8 @@ STAGES: tuple[Stage, ...] = (
         "every criterion of the stopping rule is met",
         lambda c, f: f is not None and f.settled,
         "{Dimensions}, settled.",
-        "{not_supported}, and the number was the same in the last {stable_audits}.",
-        "The number of dimensions was settled: {dimensions}.{ruled_out}",
+        "{not_supported}, and the number was the same in the last {stable_audits}.{weaker}",
+        "The number of dimensions was settled: {dimensions}.{weaker}{ruled_out}",
         ALL,
     ),
     Stage(

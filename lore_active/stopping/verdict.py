@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lore_active.rank.significance import MIN_STANDARD_ERRORS
-from lore_active.stopping.criteria import Criterion, dimensions, number, odds, of_size, percent
+from lore_active.stopping.criteria import (
+    Criterion,
+    dimensions,
+    number,
+    odds,
+    of_interest,
+    of_size,
+    percent,
+    with_weaker,
+)
 from lore_active.stopping.stages import STAGES, Collection, Findings
 from lore_active.wording import listed, many
 
@@ -95,6 +104,7 @@ def _figures(collection: Collection, findings: Findings | None) -> dict[str, str
         "not_supported": f"Fewer dimensions are not supported, {ruled_out}"
         if ruled_out
         else "Neither fewer nor more dimensions are supported",
+        "weaker": _weaker(findings),
         "ruled_out": f" {ruled_out[:1].upper()}{ruled_out[1:]}." if ruled_out else "",
         "dimensions": estimate,
         "Dimensions": estimate[:1].upper() + estimate[1:],
@@ -115,8 +125,20 @@ def _estimate(findings: Findings) -> str:
     if ranks:
         names = [*map(number, ranks[:-1]), dimensions(ranks[-1])]
         return ", ".join(names[:-1]) + " or " + names[-1]
-    bound = "at least " * (findings.only_a_bound and not findings.settled)
-    return bound + dimensions(findings.rank)
+    if findings.settled:
+        return with_weaker(*of_interest(findings.rank, findings.criteria))
+    return "at least " * findings.only_a_bound + dimensions(findings.rank)
+
+
+def _weaker(findings: Findings) -> str:
+    """What weaker dimensions of the map are; empty where there are none."""
+    further = findings.criterion("further_dimension")
+    if further is None or not further.weaker or not findings.settled:
+        return ""
+    which = "dimension of the map carries"
+    if further.weaker > 1:
+        which = "dimensions of the map each carry"
+    return f" The weaker {which} less than {percent(further.share or 0.0)}."
 
 
 def _about(collection: Collection) -> str:

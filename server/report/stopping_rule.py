@@ -7,7 +7,7 @@ from math import ceil, log
 from lore_active.rank.significance import CLEARLY_WORSE, REFUTED
 from lore_active.stopping.registry import STOPPING_RULES
 from lore_active.stopping.rules import LOG_BAYES_PER_ITEM, RankSettled
-from lore_active.stopping.sensitivity import share_of_interest
+from lore_active.stopping.sensitivity import DEFAULT_SHARE
 from lore_active.stopping.smallest_dimension import SmallestDimension
 from lore_active.wording import many
 from server.monitor.figures import FURTHER
@@ -66,7 +66,7 @@ def _smallest_dimension(report: ReportData) -> str:
         report,
         "further_dimension",
         "share",
-        share_of_interest(settings.smallest_dimension, report.summary.items),
+        settings.smallest_dimension or DEFAULT_SHARE,
     )
     return (
         f"{_basic_criteria(report, SmallestDimension.audits)} (5) for one dimension, its held-out "

@@ -14,7 +14,7 @@ from lore_active.questions.kinds import TRIPLET, kind
 from lore_active.simulation.cost import Pay
 from lore_active.simulation.cost import seconds_per_trial as seconds_of
 from lore_active.simulation.planning import SHARES, PlanConfig
-from lore_active.stopping.sensitivity import share_of_interest
+from lore_active.stopping.sensitivity import DEFAULT_SHARE
 from server.clock import now
 from server.exports.log import opened
 from server.monitor.reader import Reader
@@ -84,7 +84,7 @@ def _of_study(items: int, settings: Study) -> dict[str, Any]:
         "audits": stopping.audits,
         "min_answers": stopping.min_answers,
         "evidence": stopping.evidence,
-        "shares": tuple(sorted({*SHARES, share_of_interest(stopping.smallest_dimension, items)})),
+        "shares": tuple(sorted({*SHARES, stopping.smallest_dimension or DEFAULT_SHARE})),
     }
 
 

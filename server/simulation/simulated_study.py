@@ -28,7 +28,7 @@ from lore_active.simulation.run import (
     simulate,
 )
 from lore_active.stopping.registry import DEFAULT_RULE, stopping_rule
-from lore_active.stopping.sensitivity import share_of_interest
+from lore_active.stopping.sensitivity import DEFAULT_SHARE
 from lore_active.types import Floats
 
 TEST_QUESTIONS = 3000
@@ -101,7 +101,7 @@ class SimulatedStudy:
         """
         if self.rule != "smallest_dimension":
             return [self.rank, self.rank]
-        share = share_of_interest(self.smallest_dimension, self.items)
+        share = self.smallest_dimension or DEFAULT_SHARE
         return list(worlds.correct_ranks(self.space, share))
 
     def _participants(self) -> tuple[Learner, Participants, Any]:
