@@ -112,7 +112,7 @@ def simulated(task: tuple[Condition, int]) -> Study:
             break
         audits.append((record["answers"], record["rank"], round(record["accuracy"], 4)))
         if learner.decision.settled and settled is None:
-            settled = (record["answers"], record["rank"])
+            settled = (record["answers"], learner.decision.dimensions)
         if settled is not None and record["accuracy"] >= ACCURATE:
             break
     first = next((at for at, *_ in audits if settled and at == settled[0]), None)

@@ -46,6 +46,9 @@ FIRST_DEVIATION = 0.1
 # An estimate with an error above the first, and within so many errors of what is needed for a
 # verdict, is computed again, finer, with random numbers of this stream.
 SMALL_ERROR, MAX_ERRORS, FINER = 0.5, 2.0, 1
+# A share is ruled out if the items have no dimension of this part of it: while a dimension is
+# poorly identified, what is known of its share is too small rather than too large.
+GUARD = 0.8
 # A dimension of some share is found if the items have one of this part of it.
 PART = 0.25
 # Minimum variance of an axis in its prior, relative to the strongest.
@@ -329,7 +332,7 @@ def _summary(
         chains=tuple(values),
         agree=difference <= max(MAX_DEVIATIONS * joint, MIN_DISAGREEMENT),
         integral=float(np.mean([chain.integral(end) for chain in chains])),
-        against=tuple(_against(share, chain, reached) for chain in chains),
+        against=tuple(_against(GUARD * share, chain, reached) for chain in chains),
         there=tuple(-_against(PART * share, chain, reached) for chain in chains),
     )
 
