@@ -47,8 +47,8 @@ def clusters(z: Floats) -> Clusters | None:
     >>> from lore_active.rank.clusters import clusters
     >>> corners = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
     >>> jitter = np.random.default_rng(1).normal(size=(30, 2))
-    >>> clusters(corners[np.arange(30) % 3] + jitter).member[:6].tolist()
-    [2, 0, 1, 2, 0, 1]
+    >>> np.bincount(clusters(corners[np.arange(30) % 3] + jitter).member).tolist()
+    [10, 10, 10]
     """
     # Importing it takes longer than most commands do.
     from scipy.cluster.hierarchy import fcluster, linkage

@@ -21,6 +21,8 @@ def profile(*values, agree=True):
             log_bayes_factor=value,
             agree=agree,
             chains=(value,) if agree else (value - 2, value + 2),
+            against=(),
+            there=(),
         )
         for share, value in zip(SHARES, values, strict=False)
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from lore_active import InvalidParameter, Learner
@@ -17,8 +19,10 @@ from lore_active.simulation.run import SimulatedParticipants, simulate
 from lore_active.simulation.worlds import space
 from lore_active.stopping import criteria
 from lore_active.stopping.registry import stopping_rule
-from lore_active.stopping.rules import Progress, RankSettled
+from lore_active.stopping.rules import Progress, RankSettled, findings
 from lore_active.stopping.smallest_dimension import FurtherDimensionRule, SmallestDimension
+from lore_active.stopping.stages import Collection
+from lore_active.stopping.verdict import verdict
 
 
 def further_test(log_bayes_factor, share=0.1, agree=True):
@@ -103,13 +107,55 @@ def test_a_weaker_dimension_that_is_there_does_not_hold_a_study_back():
     assert RULE.decide(progress).settled
 
 
-@pytest.mark.parametrize(("items", "share"), [(50, 0.10), (30, 0.10), (12, 0.25), (10, 0.3)])
-def test_with_few_items_the_default_is_a_larger_share(items, share):
-    assert further(replace(CLEAR, n_objects=items)).share == pytest.approx(share)
-    assert (
-        further(replace(CLEAR, n_objects=items), SmallestDimension(smallest_dimension=0.07)).share
-        == 0.07
-    )
+def solution(*shares):
+    return SimpleNamespace(singular_values=np.sqrt(np.array(shares)), rank=len(shares))
+
+
+@pytest.mark.parametrize(
+    ("shares", "share", "dimensions"),
+    [
+        ((0.6, 0.31, 0.09), None, 3),
+        ((0.6, 0.33, 0.07), None, 2),
+        ((0.6, 0.33, 0.07), 0.05, 3),
+        ((0.86, 0.07, 0.07), None, 1),
+        ((1.0,), 0.5, 1),
+    ],
+)
+def test_dimensions_of_the_map_that_are_too_weak_to_matter_are_counted_apart(
+    shares, share, dimensions
+):
+    audits = [replace(one, rank=len(shares), solution=solution(*shares)) for one in RULED_OUT]
+    decision = SmallestDimension(smallest_dimension=share).decide(replace(CLEAR, audits=audits))
+    assert decision.rank == len(shares)
+    assert decision.dimensions == dimensions
+    assert further(replace(CLEAR, audits=audits)).stored().keys() >= {"share", "weaker"}
+
+
+def test_the_sentence_names_weaker_dimensions():
+    audits = [replace(one, solution=solution(0.93, 0.07)) for one in RULED_OUT]
+    decision = RULE.decide(replace(CLEAR, audits=audits))
+    assert "settled at one dimension and a weaker one." in decision.message
+    text = verdict(Collection(answers=350, counted=350), findings(decision, audits))
+    assert text.headline == "One dimension and a weaker one, settled."
+    assert "The weaker dimension of the map carries less than 10 %." in text.explanation
+    assert "one dimension and a weaker one" in text.methods
+
+
+@pytest.mark.parametrize(
+    ("against", "passed"), [((4.0, 5.0), True), ((2.5, 9.0), False), ((-3.0, 9.0), False)]
+)
+def test_every_chain_must_rule_the_share_out(against, passed):
+    test = replace(further_test(1.0), against=against)
+    progress = replace(CLEAR, audits=[audit(k, tests=[test]) for k in (300, 324, 350)])
+    assert further(progress).passed is passed
+    assert test.ruled_out() is passed
+
+
+@pytest.mark.parametrize("items", [8, 50])
+def test_the_share_of_interest_does_not_depend_on_the_number_of_items(items):
+    progress = replace(CLEAR, n_objects=items)
+    assert further(progress).share == 0.1
+    assert further(progress, SmallestDimension(smallest_dimension=0.07)).share == 0.07
 
 
 def test_a_dimension_that_is_found_is_reported():
@@ -147,7 +193,7 @@ def test_an_inconclusive_test_is_followed_by_another_once_there_are_many_more_an
         assert RULE.can_change(replace(CLEAR, audits=audits)) is tests
 
 
-@pytest.mark.parametrize(("standard_errors", "needed"), [(3.0, True), (5.0, False)])
+@pytest.mark.parametrize(("standard_errors", "needed"), [(5.0, True), (7.0, False)])
 def test_a_dimension_that_is_clear_from_held_out_answers_needs_no_bayes_factor(
     standard_errors, needed
 ):
