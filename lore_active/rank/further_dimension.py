@@ -30,8 +30,9 @@ from lore_active.rank.clusters import clusters, mixing
 from lore_active.rank.sampling.bridge import total
 from lore_active.rank.sampling.chain import Chain, mean_log_slope, path_points
 from lore_active.rank.sampling.likelihood import Likelihood, likelihood
-from lore_active.rank.sampling.realised import log_odds_against
+from lore_active.rank.sampling.realised import log_bayes_factor_against
 from lore_active.rank.sampling.settings import DEFAULT, SamplingSettings
+from lore_active.rank.significance import GUARD
 from lore_active.trials.stages import as_trials
 from lore_active.types import Floats
 
@@ -46,9 +47,6 @@ FIRST_DEVIATION = 0.1
 # An estimate with an error above the first, and within so many errors of what is needed for a
 # verdict, is computed again, finer, with random numbers of this stream.
 SMALL_ERROR, MAX_ERRORS, FINER = 0.5, 2.0, 1
-# A share is ruled out if the items have no dimension of this part of it: while a dimension is
-# poorly identified, what is known of its share is too small rather than too large.
-GUARD = 0.8
 # A dimension of some share is found if the items have one of this part of it.
 PART = 0.25
 # Minimum variance of an axis in its prior, relative to the strongest.
@@ -340,6 +338,6 @@ def _summary(
 def _against(share: float, chain: Chain, reached: Floats) -> float:
     last = len(reached) - 1
     steps = np.cumsum(chain.ratios(last)[:, 0])
-    return log_odds_against(
+    return log_bayes_factor_against(
         *(share, reached, np.concatenate([[0.0], steps]), chain.weakest(last), chain.effective)
     )

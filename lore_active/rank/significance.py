@@ -27,6 +27,13 @@ REFUTED = 6.0
 # positive because it takes the place of a strong dimension of the map.
 MAX_FOUND = 0.2
 
+# Prior of the share of a further dimension: there is none with this probability, otherwise the
+# share is log-uniform in this range.
+NONE, LEAST, MOST = 0.5, 0.02, 0.5
+# A share is ruled out if the items have no dimension of this part of it: while a dimension is
+# poorly identified, what is known of its share is too small rather than too large.
+GUARD = 0.8
+
 
 @dataclass(frozen=True)
 class Proportion:

@@ -55,8 +55,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 @click.option(
     "--smallest-dimension",
     type=float,
-    help="Smallest share of the differences that a dimension of interest carries.  [default: 0.1, "
-    "with fewer than 30 items more: 3 divided by their number]",
+    help="Smallest share of the differences that a dimension of interest carries.  [default: 0.1]",
 )
 @click.option(
     "--evidence",

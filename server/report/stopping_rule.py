@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import ceil, log
 
-from lore_active.rank.significance import CLEARLY_WORSE, REFUTED
+from lore_active.rank.significance import CLEARLY_WORSE, GUARD, LEAST, MOST, NONE, REFUTED
 from lore_active.stopping.registry import STOPPING_RULES
 from lore_active.stopping.rules import LOG_BAYES_PER_ITEM, RankSettled
 from lore_active.stopping.sensitivity import DEFAULT_SHARE
-from lore_active.stopping.smallest_dimension import SmallestDimension
+from lore_active.stopping.smallest_dimension import PART_OF_INTEREST, SmallestDimension
 from lore_active.wording import many
 from server.monitor.figures import FURTHER
 from server.report.data import ReportData
@@ -80,13 +80,18 @@ def _smallest_dimension(report: ReportData) -> str:
         "dimension of interest) was ruled out by a Bayes factor of at least "
         f"{settings.evidence:g} : 1, in favour of a weaker one or none, in the geometric mean of "
         "two successive tests, neither of which fell short of its square root. In the model with "
-        "a further dimension every item has a further coordinate with a Gaussian "
-        "prior whose variance gives the dimension that share. Bayes factors were estimated by "
+        "a further dimension every item has a further coordinate with a Gaussian prior whose "
+        f"variance is unknown; there was no such dimension with a prior probability of {NONE:g}, "
+        "and otherwise its share had a log-uniform prior from "
+        f"{100 * LEAST:g} to {100 * MOST:g} %. Ruled out was that the items had a further "
+        f"principal axis of at least {GUARD:g} of the share of interest; the posterior odds were "
+        "divided by the prior odds. Posteriors were sampled by "
         "Hamiltonian Monte Carlo along a path of growing shares, with the acceptance ratio "
         "(Bennett, 1976) between its points, in chains that started from the map and from a fit "
-        "in one more dimension; where these disagreed, nothing was concluded. Thermodynamic "
-        "integration over the same draws (Gelman & Meng, 1998) served as a check. In any case, "
-        f"collection was to end after {_budget(report)}."
+        "in one more dimension, each of which had to rule the share out. Thermodynamic "
+        "integration over the same draws (Gelman & Meng, 1998) served as a check. Dimensions of "
+        f"the map that carried less than {PART_OF_INTEREST:g} of the share of interest did not "
+        f"count. In any case, collection was to end after {_budget(report)}."
     )
 
 

@@ -75,8 +75,7 @@ MEANINGS: dict[str, str] = {
     "stopping.audits": "Number of consecutive audits that must find the same number of dimensions; "
     "0: 3 under the rule smallest_dimension, 5 under the rule rank_settled.",
     "stopping.smallest_dimension": "Rule smallest_dimension: the smallest share of the differences "
-    "between items that a dimension of interest carries, from 0.02 to 0.5; 0: 0.1, and more with "
-    "fewer than 30 items (3 divided by their number).",
+    "between items that a dimension of interest carries, from 0.02 to 0.5; 0: 0.1.",
     "stopping.evidence": "Rule smallest_dimension: the Bayes factor that is required to rule out a "
     "further dimension; 20 means 20 : 1.",
     "stopping.min_answers": "Minimum number of answers before stopping; 0: four per item.",

@@ -17,10 +17,9 @@ from math import log
 import numpy as np
 from scipy.special import chdtrc, ndtr
 
+from lore_active.rank.significance import LEAST, MOST, NONE
 from lore_active.types import Floats
 
-# Prior probability that there is no further dimension; range of the shares that one may have.
-NONE, LEAST, MOST = 0.5, 0.02, 0.5
 # Points of the range at which the prior is evaluated.
 GRID = 200
 # Standard deviation of the logarithm of the shares below which draws count as equal.
@@ -66,7 +65,7 @@ def beyond(weakest: Floats, share: float) -> Floats:
     return np.asarray(np.maximum((weakest >= share).mean(axis=1), ndtr(distance)))
 
 
-def log_odds_against(
+def log_bayes_factor_against(
     share: float, shares: Floats, log_bayes_factors: Floats, weakest: Floats, effective: float
 ) -> float:
     """Log Bayes factor against a further dimension that carries at least a share.

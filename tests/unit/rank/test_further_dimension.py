@@ -16,10 +16,11 @@ from lore_active.embedding.pairs import as_pairs
 from lore_active.errors import InvalidParameter
 from lore_active.rank.bayes_factor import BAYES_FACTOR
 from lore_active.rank.clusters import Clusters, clusters, mixing
-from lore_active.rank.further_dimension import GUARD, further_dimension, further_dimensions
+from lore_active.rank.further_dimension import further_dimension, further_dimensions
 from lore_active.rank.sampling import likelihood
-from lore_active.rank.sampling.realised import LEAST, MOST, NONE, prior_probability
+from lore_active.rank.sampling.realised import prior_probability
 from lore_active.rank.sampling.settings import SamplingSettings
+from lore_active.rank.significance import GUARD, LEAST, MOST, NONE
 from lore_active.simulation.observers import ObserverNoise, simulated_answers
 from lore_active.simulation.worlds import space
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lore_active.rank.sampling.realised import (
-    NONE,
     beyond,
-    log_odds_against,
+    log_bayes_factor_against,
     prior_probability,
     prior_weights,
 )
+from lore_active.rank.significance import NONE
 
 SHARES = np.array([0.0, 0.01, 0.03, 0.06, 0.1, 0.2])
 
@@ -53,14 +53,14 @@ def test_a_weak_dimension_speaks_against_a_strong_one_although_both_are_likelier
     """The case for which prior variances are no measure: 5 % is there, and 10 % explains it too."""
     factors = np.array([0.0, 1.0, 4.0, 6.0, 5.0, -2.0])
     weakest = draws(0.001, 0.04, 0.045, 0.05, 0.05, 0.055)
-    assert log_odds_against(0.1, SHARES, factors, weakest, 50.0) > log(20.0)
-    assert log_odds_against(0.03, SHARES, factors, weakest, 50.0) < -log(20.0)
+    assert log_bayes_factor_against(0.1, SHARES, factors, weakest, 50.0) > log(20.0)
+    assert log_bayes_factor_against(0.03, SHARES, factors, weakest, 50.0) < -log(20.0)
 
 
 def test_what_was_not_sampled_counts_as_there():
     weakest = draws(0.001, 0.004, 0.008, 0.01, 0.01, 0.012)
     falling = np.array([0.0, -0.2, -0.6, -1.5, -3.0, -7.0])
-    whole = log_odds_against(0.1, SHARES, falling, weakest, 50.0)
-    part = log_odds_against(0.1, SHARES[:4], falling[:4], weakest[:4], 50.0)
+    whole = log_bayes_factor_against(0.1, SHARES, falling, weakest, 50.0)
+    part = log_bayes_factor_against(0.1, SHARES[:4], falling[:4], weakest[:4], 50.0)
     assert part < whole
     assert part < log(20.0) < whole
