@@ -114,8 +114,8 @@ class Sensitivity:
     smallest : float or None
         Smallest share of interest of the stopping rule, if it has one.
     ruled_out : float or None
-        Smallest share that is ruled out: no further dimension carries that much or more of the
-        differences between items. None if nothing is ruled out yet.
+        Smallest share that is ruled out, but not less than `smallest`: no further dimension carries
+        that much or more of the differences between items. None if nothing is ruled out yet.
     found : float or None
         Share at which the evidence for a further dimension is strongest, if there is one.
     ranks : tuple of int and int or None
@@ -225,6 +225,10 @@ def sensitivity(
         ruled_out = smallest_ruled_out(
             *(audit.further for audit in tested), bayes_factor=bayes_factor
         )
+    if ruled_out is not None and smallest is not None:
+        # Questions are selected for dimensions of interest: weaker ones are judged by answers that
+        # say little of them.
+        ruled_out = max(ruled_out, smallest)
     if is_found and ruled_out is not None and ruled_out <= found.share:
         ruled_out = None
     of_interest = is_found and (smallest is None or found.share >= smallest)

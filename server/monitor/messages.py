@@ -163,7 +163,7 @@ def sensitivity(known: Sensitivity | None, tested: bool) -> dict[str, Any] | Non
     if known.ruled_out is None:
         return shown
     odds = f"{known.odds:.3g} : 1"
-    # What is ruled out is in whole per cent; 11 % meets a goal of 3 divided by 28 items.
+    # What is ruled out is rounded up to whole per cent.
     met = known.ruled_out <= ceil(100.0 * (known.smallest or 0.0)) / 100.0
     note = f"{odds}, goal met" if met else f"{odds}, {goal}"
     return shown | {"figure": f"≥ {percent(known.ruled_out)}", "unit": "ruled out", "note": note}
