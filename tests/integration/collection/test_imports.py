@@ -141,8 +141,7 @@ def test_without_its_answers_there_is_no_model_any_more(desk, tmp_path):
     worker = desk.worker()
     run("import", file, desk.folder)
     worker.turn()
-    answer_all(desk)
-    worker.turn()
+    assert models(desk)[-1][1] >= 1
     run("import", "--undo", file, desk.folder)
     worker.turn()
     assert models(desk)[-1][1] == 0

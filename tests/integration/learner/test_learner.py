@@ -517,9 +517,8 @@ def test_pure_noise_is_nothing_to_find():
         ("rank_settled", "2 vs 1 dimension: mean advantage of", "2 vs 3 dimensions: mean adv"),
         (
             "smallest_dimension",
-            # Clear on held-out answers, so that it needs no Bayes factor.
-            "2 vs 1 dimension: mean advantage of",
-            "against a further dimension that carries 15 % or more",
+            "Log Bayes factor, 2 vs 1 dimension",
+            "against a further dimension that carries 10 % or more",
         ),
     ],
 )

@@ -32,6 +32,7 @@ random = 0.35
 confidence = 0.6
 audits = 3
 min_answers = 30
+smallest_dimension = 0.3
 """
 ITEMS = 10
 

@@ -394,7 +394,7 @@ def test_an_empty_study_has_a_report_too(tmp_path):
         desk.close()
     text = Seen(made.page).text
     assert "in 3 consecutive audits" in text
-    assert "at least 25 % of the differences" in text
+    assert "at least 10 % of the differences" in text
     assert "No answers yet." in text
     assert "There are no participants yet." in text
     assert "Collection had not ended at the time of writing" in text
