@@ -121,8 +121,8 @@ def _curves(course: Course, stopped: int | None) -> list[str]:
             'fill="#d9d9d9"/>'
         )
         parts.append(f'<polyline points="{top}" fill="none" stroke="#555" stroke-width="1.6"/>')
-        note = 'text-anchor="end" fill="#444"'
-        parts.append(_text(first - 8, _y(0.02), "could still be hidden →", note))
+        note = 'text-anchor="middle" fill="#444"'
+        parts.append(_text(0.5 * (first + last), _y(0.03), "could still be hidden", note))
     ranks = max(len(strength) for _, strength, _ in course)
     for number in range(ranks):
         points = [
