@@ -190,8 +190,8 @@ def _end_line(end: dict[str, Any]) -> str:
     if end["stopped_at"] is None:
         return f"seed {end['seed']}: not settled by {many(end['answers'], 'answer')}{accuracy}"
     return (
-        f"seed {end['seed']}: settled at rank {end['stopped_rank']} after {end['stopped_at']} "
-        f"answers{accuracy}"
+        f"seed {end['seed']}: settled at {many(end['stopped_rank'], 'dimension')} after "
+        f"{end['stopped_at']} answers{accuracy}"
     )
 
 
