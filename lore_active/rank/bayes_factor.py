@@ -10,6 +10,8 @@ from lore_active.rank.significance import MAX_FOUND
 
 # Bayes factor from which a share counts as ruled out.
 BAYES_FACTOR = 20.0
+# Log Bayes factor for a further dimension of the items that a found one needs beside its own.
+REALISED = log(3.0)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,8 @@ class FurtherDimension:
         where they disagree about how clearly. The items must also have such a dimension: its prior
         may be better than that of the map although it only takes the place of an axis.
         """
-        needed = log(bayes_factor)
-        there = min(self.there, default=needed) >= needed
-        return there and self.log_bayes_factor - self.standard_error >= needed
+        there = min(self.there, default=REALISED) >= REALISED
+        return there and self.log_bayes_factor - self.standard_error >= log(bayes_factor)
 
 
 @dataclass(frozen=True)

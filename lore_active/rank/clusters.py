@@ -18,7 +18,7 @@ from lore_active.types import Floats, Indices
 # which item is in which. Of maps of 15 and more items that were drawn without clusters, few gained
 # more than 0.1; circles do, whose arcs then count as clusters.
 MIN_GAIN, MIN_ITEMS = 0.15, 15
-MAX_CLUSTERS, MIN_SIZE = 6, 3
+MAX_CLUSTERS, MIN_SIZE = 5, 3
 # Share of the variance that is between clusters: no more than this is assumed of any dimension.
 MAX_BETWEEN = 0.95
 

@@ -32,7 +32,7 @@ MAX_FOUND = 0.2
 NONE, LEAST, MOST = 0.5, 0.02, 0.5
 # A share is ruled out if the items have no dimension of this part of it: while a dimension is
 # poorly identified, what is known of its share is too small rather than too large.
-GUARD = 0.8
+GUARD = 0.9
 
 
 @dataclass(frozen=True)

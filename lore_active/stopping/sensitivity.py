@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from math import ceil, exp, log
 from typing import Any, Protocol
 
+from lore_active.rank.bayes_factor import REALISED
 from lore_active.rank.significance import MAX_FOUND
 from lore_active.stopping.criteria import NAMES, dimensions, percent
 
@@ -219,7 +220,8 @@ def sensitivity(
     last = tested[0]
     small = [test for test in last.further if test.share <= max(MAX_FOUND, smallest or 0.0)]
     found = max(small, key=lambda test: test.log_bayes_factor, default=last.further[0])
-    is_found = min([*_values(found), *found.there]) >= log(bayes_factor)
+    is_found = min(_values(found)) >= log(bayes_factor)
+    is_found = is_found and min(found.there, default=REALISED) >= REALISED
     ruled_out = None
     if len(tested) == persistence:
         ruled_out = smallest_ruled_out(
