@@ -206,15 +206,14 @@ def _fit_lines(result: dict[str, Any], unseen: str) -> Iterator[str]:
 
 
 def _further_line(test: dict[str, Any]) -> str:
-    verdict = "undecided"
+    about = f"A further dimension with {100 * test['share']:.3g} % of the variance"
+    against = f"log Bayes factor against it {min(test['against']):+.1f}"
     if test["ruled_out"]:
-        verdict = "ruled out"
-    elif test["found"]:
-        verdict = "found"
-    return (
-        f"A further dimension with {100 * test['share']:.3g} % of the variance: {verdict} "
-        f"(log Bayes factor {test['log_bayes_factor']:+.1f} ± {test['standard_error']:.1f})"
-    )
+        return f"{about} or more: ruled out ({against})"
+    found = f"log Bayes factor {test['log_bayes_factor']:+.1f} ± {test['standard_error']:.1f}"
+    if test["found"]:
+        return f"{about}: found ({found})"
+    return f"{about}: undecided ({found}; {against})"
 
 
 def _answers(path: Path, simulated: bool, label: str | None) -> tuple[Triplets, list[str]]:

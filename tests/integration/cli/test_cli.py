@@ -93,7 +93,7 @@ def test_a_further_dimension_is_tested_on_request(answers):
     output = run("fit", answers, "--smallest-dimension", "0.2")
     assert output.returncode == 0, output.stderr
     assert "held-out log-loss" in output.stdout
-    assert "A further dimension with 20 % of the variance: ruled out" in output.stdout
+    assert "A further dimension with 20 % of the variance or more: ruled out" in output.stdout
 
 
 def test_labels_reach_the_embedding_and_formulas_are_neutralised(tmp_path):
