@@ -182,7 +182,7 @@ def _further(criterion: Criterion, _: int) -> str:
         return f"There is evidence for {about}: log Bayes factor {-criterion.value:.1f}."
     return (
         f"Log Bayes factor against {about}: {criterion.value:.1f} (at least "
-        f"{criterion.threshold:.1f} needed, mean of two audits in a row)."
+        f"{criterion.threshold:.1f} needed, mean of three audits in a row)."
     )
 
 

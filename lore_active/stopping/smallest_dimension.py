@@ -30,7 +30,7 @@ from lore_active.stopping.sensitivity import (
 
 # Consecutive audits that must together rule the dimension out: a single Bayes factor is estimated
 # by sampling, and while answers are few it varies from audit to audit.
-PERSISTENCE = 2
+PERSISTENCE = 3
 # A dimension of the map that carries this part of the share of interest counts as one of interest:
 # where a study settles, shares are known to about a fifth.
 PART_OF_INTEREST = 0.8
@@ -127,14 +127,16 @@ class SmallestDimension(RankSettled):
         return (*basic, self._further(progress.audits, self.share))
 
     def can_change(self, progress: Progress) -> bool:
-        """Whether everything else is met, or the rank has to hold for only one audit more.
+        """Whether everything else is met, or the rank only has to hold for a few audits more.
 
-        Because a verdict needs two tests in a row, testing starts one audit before it can be given.
+        Because a verdict needs several tests in a row, testing starts so many audits before it can
+        be given.
         """
         others = self.criteria(progress)[:-1]
         waiting = [criterion for criterion in others if not criterion.passed]
         if not all(
-            criterion.name == "audits_unchanged" and criterion.value >= criterion.threshold - 1
+            criterion.name == "audits_unchanged"
+            and criterion.value >= criterion.threshold - (PERSISTENCE - 1)
             for criterion in waiting
         ):
             return False
@@ -182,7 +184,7 @@ class SmallestDimension(RankSettled):
         return Criterion("bayes_factor_fewer", value, log(self.evidence), found)
 
     def _further(self, audits: Sequence[Audit], share: float) -> Criterion:
-        """The log Bayes factor against a further dimension, by the last two tests together."""
+        """The log Bayes factor against a further dimension, by the last tests together."""
         name, need = "further_dimension", log(self.evidence)
         weaker = self.weaker(audits)
         tested = [

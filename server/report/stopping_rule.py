@@ -79,7 +79,7 @@ def _smallest_dimension(report: ReportData) -> str:
         f"that carries at least {100 * share:.3g} % of the differences between items (the smallest "
         "dimension of interest) was ruled out by a Bayes factor of at least "
         f"{settings.evidence:g} : 1, in favour of a weaker one or none, in the geometric mean of "
-        "two successive tests, neither of which fell short of its square root. In the model with "
+        "three successive tests, none of which fell short of its square root. In the model with "
         "a further dimension every item has a further coordinate with a Gaussian prior whose "
         f"variance is unknown; there was no such dimension with a prior probability of {NONE:g}, "
         "and otherwise its share had a log-uniform prior from "
