@@ -37,7 +37,7 @@ def audit(answers, rank=2, tests=(), **changes):
 
 RULE = SmallestDimension()
 RULED_OUT = [
-    audit(300),
+    audit(300, tests=[further_test(-4.5)]),
     audit(324, tests=[further_test(-4.0)]),
     audit(350, tests=[further_test(-3.5)]),
 ]
@@ -52,11 +52,11 @@ def further(progress, rule=RULE):
     )
 
 
-def test_stops_once_two_tests_together_rule_a_further_dimension_out():
+def test_stops_once_three_tests_together_rule_a_further_dimension_out():
     decision = RULE.decide(CLEAR)
     assert decision.settled
     assert decision.rank == 2
-    assert further(CLEAR).value == pytest.approx(3.75)
+    assert further(CLEAR).value == pytest.approx(4.0)
     assert further(CLEAR).threshold == pytest.approx(log(20.0))
     assert "a further dimension that carries 10 % or more" in decision.message
 
@@ -85,9 +85,9 @@ def test_stops_once_two_tests_together_rule_a_further_dimension_out():
     ],
 )
 def test_does_not_stop_before(last):
-    # The first test alone would do, and so would its mean with one that falls short of a half.
-    first = -9.0 if last[0].further and last[0].further[0].log_bayes_factor == -1.4 else -4.0
-    before = [RULED_OUT[0], audit(324, tests=[further_test(first)])]
+    # The first tests alone would do, and so would their mean with one that falls short of a half.
+    first = -9.0 if last[0].further and last[0].further[0].log_bayes_factor == -1.4 else -3.2
+    before = [audit(answers, tests=[further_test(first)]) for answers in (300, 324)]
     progress = replace(CLEAR, audits=[*before, *last])
     assert not further(progress).passed
     assert not RULE.decide(progress).settled
@@ -96,13 +96,13 @@ def test_does_not_stop_before(last):
 def test_a_smaller_share_that_is_ruled_out_rules_out_the_larger_one():
     tests = [further_test(-3.2, share=0.05), further_test(-9.0, agree=False)]
     progress = replace(CLEAR, audits=[*RULED_OUT[:2], audit(350, tests=tests)])
-    assert further(progress).value == pytest.approx(3.6)
+    assert further(progress).value == pytest.approx(3.9)
     assert RULE.decide(progress).settled
 
 
 def test_a_weaker_dimension_that_is_there_does_not_hold_a_study_back():
     tests = [further_test(8.0, share=0.05), further_test(4.0)]
-    progress = replace(CLEAR, audits=[audit(300), *(audit(k, tests=tests) for k in (324, 350))])
+    progress = replace(CLEAR, audits=[audit(k, tests=tests) for k in (300, 324, 350)])
     assert further(progress).value == 4.0
     assert RULE.decide(progress).settled
 
@@ -176,7 +176,7 @@ def test_weak_dimensions_that_predict_better_do_not_hold_a_study_back():
     [
         ({}, True),
         ({"audits": [audit(300), audit(324)]}, True),
-        ({"audits": [audit(300)]}, False),
+        ({"audits": [audit(300)]}, True),
         ({"items_seen": 39}, False),
         ({"audits": [audit(k, below=(0.0, 0.01)) for k in (300, 324, 350)]}, False),
     ],
@@ -184,6 +184,12 @@ def test_weak_dimensions_that_predict_better_do_not_hold_a_study_back():
 )
 def test_tests_only_when_that_can_change_the_decision(change, tests):
     assert RULE.can_change(replace(CLEAR, **change)) is tests
+
+
+def test_tests_begin_as_many_audits_before_as_they_take():
+    longer = SmallestDimension(audits=4)
+    assert not longer.can_change(replace(CLEAR, audits=[audit(300)]))
+    assert longer.can_change(replace(CLEAR, audits=[audit(300), audit(324)]))
 
 
 def test_an_inconclusive_test_is_followed_by_another_once_there_are_many_more_answers():
