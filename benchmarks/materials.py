@@ -30,7 +30,6 @@ from lore_active.rank.bayes_factor import BAYES_FACTOR
 from lore_active.rank.further_dimension import further_dimensions
 from lore_active.rank.significance import GUARD
 from lore_active.simulation.run import LoggedParticipants, simulate
-from lore_active.stopping.sensitivity import DEFAULT_SHARE
 
 MATERIALS = Path(__file__).parent.parent.parent / "shared" / "data" / "materials.csv.gz"
 ITEMS = 100
@@ -196,7 +195,7 @@ def further_by_all() -> dict[int, float]:
 def contradicted(page: Page, runs: list[dict[str, Any]]) -> None:
     """Compare what studies said to be ruled out with what all answers find."""
     said = [
-        (rank, max(share, DEFAULT_SHARE))
+        (rank, share)
         for one in runs
         if one["selector"] == "fisher"
         for _, rank, share in one.get("statements", ())

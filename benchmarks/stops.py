@@ -189,9 +189,7 @@ def statements(studies: Iterable[Study]) -> list[tuple[Study, float, float]]:
     found = []
     for study in studies:
         before = None
-        for _, rank, _, least, *_ in study["audits"]:
-            # Nothing is said about dimensions weaker than those of interest.
-            ruled_out = least and max(least, study["share"] or DEFAULT_SHARE)
+        for _, rank, _, ruled_out, *_ in study["audits"]:
             if ruled_out is not None and (rank, ruled_out) != before:
                 found.append((study, ruled_out, next_share(study, rank)))
             before = (rank, ruled_out)
